@@ -49,14 +49,9 @@ fn main() -> Result<()> {
     let requests = requests();
     let rounds = std::env::args().find_map(|argument| argument.parse().ok());
     let rounds = rounds.unwrap_or(ROUNDS);
-    let all = kinds
-        .iter()
-        .map(|kind| measure(*kind, &requests, rounds))
-        .collect::<Result<Vec<_>>>()?;
-    print!(
-        "{:<56}",
-        "time until the reply, longest echo of another client"
-    );
+    let all =
+        kinds.iter().map(|kind| measure(*kind, &requests, rounds)).collect::<Result<Vec<_>>>()?;
+    print!("{:<56}", "time until the reply, longest echo of another client");
     for kind in &kinds {
         print!(" {:>20}", kind.title());
     }
@@ -64,10 +59,7 @@ fn main() -> Result<()> {
     for (line, (name, _)) in requests.iter().enumerate() {
         print!("{name:<56}");
         for times in &all {
-            let Times {
-                reply,
-                longest_echo,
-            } = times[line];
+            let Times { reply, longest_echo } = times[line];
             let ms = |time: Duration| time.as_secs_f64() * 1e3;
             print!(" {:>9.1} {:>7.1} ms", ms(reply), ms(longest_echo));
         }
@@ -109,14 +101,10 @@ fn requests() -> Vec<(String, Vec<String>)> {
     );
     push(
         format!("select, {CLAUSES} clauses includes, sets"),
-        select(&clauses(&|_| {
-            r#"["addresses","includes","10.0.0.1"]"#.to_owned()
-        })),
+        select(&clauses(&|_| r#"["addresses","includes","10.0.0.1"]"#.to_owned())),
     );
     for keys in KEYS {
-        let pairs: Vec<_> = (0..keys)
-            .map(|i| format!(r#"["key{i}","value{i}"]"#))
-            .collect();
+        let pairs: Vec<_> = (0..keys).map(|i| format!(r#"["key{i}","value{i}"]"#)).collect();
         let all_rows = |mutator: &str, value: &str| {
             format!(
                 r#"{{"op":"mutate","table":"Address_Set","where":[],"mutations":[["external_ids",{mutator:?},{value}]]}}"#
@@ -144,10 +132,7 @@ fn requests() -> Vec<(String, Vec<String>)> {
     let small = transact(
         r#"{"op":"update","table":"Address_Set","where":[["name","==","as7"]],"row":{"addresses":["set",[]]}}"#,
     );
-    requests.push((
-        format!("{PIPELINED} small updates, pipelined"),
-        vec![small; PIPELINED],
-    ));
+    requests.push((format!("{PIPELINED} small updates, pipelined"), vec![small; PIPELINED]));
     requests
 }
 
@@ -201,13 +186,8 @@ fn measure_request(server: &Server, client: &mut RawClient, requests: &[String])
         let sent = client.pipeline(requests);
         let reply = begin.elapsed();
         is_over.store(true, Ordering::Relaxed);
-        let longest_echo = echoing
-            .join()
-            .map_err(|_| anyhow!("the other client failed"))??;
+        let longest_echo = echoing.join().map_err(|_| anyhow!("the other client failed"))??;
         sent?;
-        Ok(Times {
-            reply,
-            longest_echo,
-        })
+        Ok(Times { reply, longest_echo })
     })
 }

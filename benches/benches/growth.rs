@@ -55,10 +55,7 @@ fn main() -> Result<()> {
         print!("{size:>10}");
     }
     println!("  exponent");
-    let runs = [
-        (ServerKind::Simulator, &SIZES[..], 2_000),
-        (ServerKind::Real, &SIZES[..4], 200),
-    ];
+    let runs = [(ServerKind::Simulator, &SIZES[..], 2_000), (ServerKind::Real, &SIZES[..4], 200)];
     for (kind, sizes, transactions) in runs {
         let mut lines = [const { Vec::new() }; Work::ALL.len()];
         for size in sizes.iter().copied() {
@@ -77,10 +74,7 @@ fn main() -> Result<()> {
                     None => print!("{:>10}", "-"),
                 }
             }
-            println!(
-                "  {:>8.3}",
-                growth_exponent(&line).context("costs are above 0")?
-            );
+            println!("  {:>8.3}", growth_exponent(&line).context("costs are above 0")?);
         }
     }
     Ok(())
@@ -100,9 +94,8 @@ fn measure_costs(
     let mut best = [f64::INFINITY; Work::ALL.len()];
     for _ in 0..ROUNDS {
         for (work, best) in Work::ALL.into_iter().zip(&mut best) {
-            let requests: Vec<String> = (size..size + transactions)
-                .map(|port| work.transaction(port, router))
-                .collect();
+            let requests: Vec<String> =
+                (size..size + transactions).map(|port| work.transaction(port, router)).collect();
             let before = server.cpu_time()?;
             client.pipeline(&requests)?;
             let cpu = server.cpu_time()?.saturating_sub(before);

@@ -42,13 +42,7 @@ struct Figures {
 impl Figures {
     /// The figures in the order of the table's lines.
     fn values(&self) -> [u64; 5] {
-        [
-            self.start,
-            self.idle,
-            self.after_idle,
-            self.unfinished,
-            self.after_unfinished,
-        ]
+        [self.start, self.idle, self.after_idle, self.unfinished, self.after_unfinished]
     }
 }
 
@@ -129,11 +123,5 @@ fn measure(kind: ServerKind, idle: u64) -> Result<Figures> {
     let unfinished = server.resident_bytes()?;
     drop(connections);
     thread::sleep(REST);
-    Ok(Figures {
-        start,
-        idle,
-        after_idle,
-        unfinished,
-        after_unfinished: server.resident_bytes()?,
-    })
+    Ok(Figures { start, idle, after_idle, unfinished, after_unfinished: server.resident_bytes()? })
 }

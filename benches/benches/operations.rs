@@ -79,8 +79,5 @@ fn execute(database: &mut Database, request: &str) {
 
 fn commit(database: &mut Database, transaction: &mut DecodedTransaction) {
     let execution = database.execute(transaction, &Access::unrestricted());
-    assert!(
-        matches!(execution, Execution::Committed { .. }),
-        "{execution:?}"
-    );
+    assert!(matches!(execution, Execution::Committed { .. }), "{execution:?}");
 }

@@ -68,10 +68,7 @@ fn main() -> Result<()> {
     for _ in 0..rounds.unwrap_or(ROUNDS) {
         for (kind, figures) in kinds.iter().zip(&mut all) {
             let mut round = Figures::default();
-            for (_, part) in PARTS
-                .iter()
-                .filter(|(name, _)| names_none || is_named(name))
-            {
+            for (_, part) in PARTS.iter().filter(|(name, _)| names_none || is_named(name)) {
                 part(*kind, &mut round)?;
             }
             figures.keep_better(round);
@@ -91,11 +88,7 @@ fn main() -> Result<()> {
         print!(" {:>14.3} {:<4}", sim.value, sim.unit);
         for server in servers {
             let value = server.0[line].value;
-            let ratio = if sim.is_rate {
-                sim.value / value
-            } else {
-                value / sim.value
-            };
+            let ratio = if sim.is_rate { sim.value / value } else { value / sim.value };
             print!(" {ratio:>7.1} x");
         }
         println!();
@@ -105,12 +98,7 @@ fn main() -> Result<()> {
 
 impl Figures {
     fn push(&mut self, what: impl Into<String>, value: f64, unit: &'static str) {
-        self.0.push(Figure {
-            what: what.into(),
-            value,
-            unit,
-            is_rate: unit == "/s",
-        });
+        self.0.push(Figure { what: what.into(), value, unit, is_rate: unit == "/s" });
     }
 
     fn keep_better(&mut self, other: Self) {
@@ -150,11 +138,7 @@ fn measure_router(kind: ServerKind, ports: usize, figures: &mut Figures) -> Resu
     figures.push(format!("{size}: one transaction"), wall, "s");
     figures.push("  server CPU", cpu, "s");
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    figures.push(
-        "  peak of resident memory",
-        mebibytes(server.peak_bytes()?),
-        "MiB",
-    );
+    figures.push("  peak of resident memory", mebibytes(server.peak_bytes()?), "MiB");
     thread::sleep(REST);
     let resident = mebibytes(server.resident_bytes()?);
     figures.push("  resident memory, 3 s later", resident, "MiB");
@@ -171,21 +155,9 @@ fn measure_router(kind: ServerKind, ports: usize, figures: &mut Figures) -> Resu
         .map(|i| northbound::add_port_transaction(2, i, router))
         .collect();
     let ((), wall, cpu) = measure_work(&server, || client.pipeline(&requests))?;
-    northbound::ensure_rows(
-        &mut client,
-        "Logical_Router_Port",
-        ports + SMALL_TRANSACTIONS,
-    )?;
-    figures.push(
-        "  port + mutate, pipelined",
-        SMALL_TRANSACTIONS as f64 / wall,
-        "/s",
-    );
-    figures.push(
-        "  server CPU for each",
-        cpu * 1e6 / SMALL_TRANSACTIONS as f64,
-        "us",
-    );
+    northbound::ensure_rows(&mut client, "Logical_Router_Port", ports + SMALL_TRANSACTIONS)?;
+    figures.push("  port + mutate, pipelined", SMALL_TRANSACTIONS as f64 / wall, "/s");
+    figures.push("  server CPU for each", cpu * 1e6 / SMALL_TRANSACTIONS as f64, "us");
     Ok(())
 }
 
@@ -195,32 +167,19 @@ fn measure_start(kind: ServerKind, figures: &mut Figures) -> Result<()> {
     for _ in 0..STARTS {
         best = best.min(Server::start(kind)?.start_time());
     }
-    figures.push(
-        "start until it listens, empty database",
-        best.as_secs_f64() * 1e3,
-        "ms",
-    );
+    figures.push("start until it listens, empty database", best.as_secs_f64() * 1e3, "ms");
     Ok(())
 }
 
 fn measure_independent(kind: ServerKind, figures: &mut Figures) -> Result<()> {
     let server = Server::start(kind)?;
     let mut client = RawClient::connect(server.socket())?;
-    let requests: Vec<String> = (0..INDEPENDENT_TRANSACTIONS as u32)
-        .map(northbound::independent_transaction)
-        .collect();
+    let requests: Vec<String> =
+        (0..INDEPENDENT_TRANSACTIONS as u32).map(northbound::independent_transaction).collect();
     let ((), wall, cpu) = measure_work(&server, || client.pipeline(&requests))?;
     northbound::ensure_rows(&mut client, "Address_Set", INDEPENDENT_TRANSACTIONS)?;
-    figures.push(
-        "independent inserts, pipelined",
-        INDEPENDENT_TRANSACTIONS as f64 / wall,
-        "/s",
-    );
-    figures.push(
-        "  server CPU for each",
-        cpu * 1e6 / INDEPENDENT_TRANSACTIONS as f64,
-        "us",
-    );
+    figures.push("independent inserts, pipelined", INDEPENDENT_TRANSACTIONS as f64 / wall, "/s");
+    figures.push("  server CPU for each", cpu * 1e6 / INDEPENDENT_TRANSACTIONS as f64, "us");
     Ok(())
 }
 
@@ -259,9 +218,7 @@ fn measure_monitors(kind: ServerKind, figures: &mut Figures) -> Result<()> {
             }
             let mut updates = 0;
             for watcher in watching {
-                updates += watcher
-                    .join()
-                    .map_err(|_| anyhow::anyhow!("a watcher failed"))??;
+                updates += watcher.join().map_err(|_| anyhow::anyhow!("a watcher failed"))??;
             }
             Ok(updates)
         })

@@ -36,10 +36,8 @@ const STAGES: [&str; 5] = [
 ];
 
 fn main() -> anyhow::Result<()> {
-    let ports = std::env::args()
-        .skip(1)
-        .find_map(|argument| argument.parse().ok())
-        .unwrap_or(32_000);
+    let ports =
+        std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(32_000);
     let request = router_transaction(1, ports);
     let mut best = [Duration::MAX; STAGES.len()];
     for _ in 0..RUNS {
@@ -51,19 +49,11 @@ fn main() -> anyhow::Result<()> {
     println!("{megabytes:.1} MB, {ports} ports, {ports} routes");
     for (name, took) in STAGES.iter().zip(best) {
         let seconds = took.as_secs_f64();
-        println!(
-            "{name:<46} {:8.1} ms {:8.0} MB/s",
-            seconds * 1e3,
-            megabytes / seconds
-        );
+        println!("{name:<46} {:8.1} ms {:8.0} MB/s", seconds * 1e3, megabytes / seconds);
     }
     let [_, _, decode, execute, _] = best;
     let all = decode + execute;
-    println!(
-        "{:<46} {:8.1} ms",
-        "decode to commit",
-        all.as_secs_f64() * 1e3
-    );
+    println!("{:<46} {:8.1} ms", "decode to commit", all.as_secs_f64() * 1e3);
     Ok(())
 }
 
@@ -86,12 +76,7 @@ fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     params.enter_array();
     params.next_element();
     params.skip();
-    drop(decode_transaction(
-        params,
-        &schema,
-        &mut strings,
-        &mut uuids,
-    ));
+    drop(decode_transaction(params, &schema, &mut strings, &mut uuids));
     let decode_once = start.elapsed();
 
     let start = Instant::now();
@@ -102,21 +87,12 @@ fn run(request: &str) -> anyhow::Result<[Duration; STAGES.len()]> {
     let start = Instant::now();
     let execution = database.execute(&mut transaction, &Access::unrestricted());
     let execute = start.elapsed();
-    anyhow::ensure!(
-        matches!(execution, Execution::Committed { .. }),
-        "not committed"
-    );
+    anyhow::ensure!(matches!(execution, Execution::Committed { .. }), "not committed");
     drop(transaction);
     drop(execution);
     let start = Instant::now();
     drop(database);
-    Ok([
-        frame,
-        decode_once,
-        decode_streamed,
-        execute,
-        start.elapsed(),
-    ])
+    Ok([frame, decode_once, decode_streamed, execute, start.elapsed()])
 }
 
 /// Frames and decodes concurrently, as ovsdb-sim does.

@@ -163,10 +163,7 @@ mod tests {
 
     #[test]
     fn messages_end_where_their_braces_do() {
-        let long = format!(
-            "{{\"a\":{{\"x\":\"{}\"}},\"b\":[{{}},{{}}]}}",
-            "y".repeat(1000)
-        );
+        let long = format!("{{\"a\":{{\"x\":\"{}\"}},\"b\":[{{}},{{}}]}}", "y".repeat(1000));
         let stream = ["{}", &long, "{\"c\":{\"d\":{}}}", &long].concat();
         for split in 1..stream.len() {
             let mut scanner = Scanner::default();

@@ -174,8 +174,7 @@ impl NetworksZone {
         let watch = Stopwatch::start()?;
         let settings = ClusterSettings::default();
         self.objects = ZoneObjects::new(ZONE, &settings);
-        self.objects
-            .set_objects(&network_objects(cluster, &settings), &BTreeSet::new());
+        self.objects.set_objects(&network_objects(cluster, &settings), &BTreeSet::new());
         let read = watch.stop()?;
         let skipped = skipped_networks(&self.objects);
         anyhow::ensure!(skipped.is_empty(), "{skipped:?}");
@@ -200,16 +199,10 @@ impl NetworksZone {
     }
 
     fn finish_pass(&mut self, read: Duration) -> Result<NetworksPass> {
-        let mut pass = NetworksPass {
-            read,
-            ..NetworksPass::default()
-        };
+        let mut pass = NetworksPass { read, ..NetworksPass::default() };
         let snapshot = self.northbound.snapshot();
         let watch = Stopwatch::start()?;
-        let change = self
-            .controller
-            .plan(&self.objects, &snapshot)
-            .into_change()?;
+        let change = self.controller.plan(&self.objects, &snapshot).into_change()?;
         pass.plan = watch.stop()?;
         pass.counts = change.counts;
         // The database changes rows in place that no snapshot holds.

@@ -48,10 +48,7 @@ pub fn last_inserted_uuid(reply: &str) -> Result<Uuid> {
         "the transaction failed: {}",
         &reply[reply.len().saturating_sub(300)..]
     );
-    let uuid = reply
-        .rsplit("[\"uuid\",\"")
-        .next()
-        .and_then(|rest| rest.get(..36));
+    let uuid = reply.rsplit("[\"uuid\",\"").next().and_then(|rest| rest.get(..36));
     Ok(uuid.context("a uuid in the reply")?.parse()?)
 }
 
@@ -64,10 +61,7 @@ pub fn ensure_rows(client: &mut RawClient, table: &str, wanted: usize) -> Result
         r#"{{"id":3,"method":"transact","params":["OVN_Northbound",{{"op":"select","table":{table:?},"where":[],"columns":["_uuid"]}}]}}"#
     ))?;
     let found = reply.matches("\"_uuid\"").count();
-    ensure!(
-        found == wanted,
-        "{table} has {found} rows instead of {wanted}"
-    );
+    ensure!(found == wanted, "{table} has {found} rows instead of {wanted}");
     Ok(())
 }
 
@@ -138,11 +132,7 @@ pub fn independent_transaction(id: u32) -> String {
 pub fn monitor_request(id: u32) -> String {
     let schema = patchbay_schemas::nb::schema();
     let mut tables = Vec::new();
-    for name in [
-        "Logical_Router",
-        "Logical_Router_Port",
-        "Logical_Router_Static_Route",
-    ] {
+    for name in ["Logical_Router", "Logical_Router_Port", "Logical_Router_Static_Route"] {
         let Some((_, table)) = schema.table_by_name(name) else {
             continue;
         };
@@ -167,10 +157,7 @@ pub fn monitor_request(id: u32) -> String {
             .filter(|name| table.column_id(name).is_some())
             .map(|name| format!("{name:?}"))
             .collect();
-        tables.push(format!(
-            "{name:?}:[{{\"columns\":[{}]}}]",
-            columns.join(",")
-        ));
+        tables.push(format!("{name:?}:[{{\"columns\":[{}]}}]", columns.join(",")));
     }
     format!(
         r#"{{"id":{id},"method":"monitor_cond","params":["OVN_Northbound",["m",{id}],{{{}}}]}}"#,

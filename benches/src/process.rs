@@ -95,12 +95,8 @@ impl Server {
 
     fn real(release: &Release, folder: ScratchDir) -> Result<Self> {
         let (database, socket) = (folder.path().join("db"), folder.path().join("sock"));
-        let created = release
-            .command("ovsdb-tool")
-            .arg("create")
-            .arg(&database)
-            .arg(nb_schema())
-            .status()?;
+        let created =
+            release.command("ovsdb-tool").arg("create").arg(&database).arg(nb_schema()).status()?;
         ensure!(created.success(), "ovsdb-tool create failed");
         let begin = Instant::now();
         let child = release
@@ -132,12 +128,7 @@ impl Server {
         begin: Instant,
         folder: ScratchDir,
     ) -> Result<Self> {
-        let mut server = Self {
-            child,
-            socket,
-            start_time: Duration::ZERO,
-            _folder: folder,
-        };
+        let mut server = Self { child, socket, start_time: Duration::ZERO, _folder: folder };
         while begin.elapsed() < START_TIMEOUT {
             if UnixStream::connect(&server.socket).is_ok() {
                 server.start_time = begin.elapsed();
@@ -207,10 +198,7 @@ pub fn resident_bytes(process: u32) -> Result<u64> {
 /// Reads an amount of memory in `/proc/PID/status`, in bytes.
 fn memory_of(process: u32, name: &'static str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name))
-        .context(name)?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).context(name)?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kib * 1024)
 }

@@ -23,10 +23,7 @@ impl Stopwatch {
     /// # Errors
     /// The kernel does not report the CPU time of this process.
     pub fn start() -> Result<Self> {
-        Ok(Self {
-            cpu: cpu_time(std::process::id())?,
-            wall: Instant::now(),
-        })
+        Ok(Self { cpu: cpu_time(std::process::id())?, wall: Instant::now() })
     }
 
     /// Returns the time since the start.

@@ -84,9 +84,7 @@ fn router(
     let keep = ["static_routes", "nat", "policies", "external_ids"];
     let (router, _) = txn.upsert(by_name, &wanted, &keep)?;
     let snapshot = client.snapshot();
-    let has_routes = snapshot
-        .get(router)?
-        .is_some_and(|router| !router.static_routes.is_empty());
+    let has_routes = snapshot.get(router)?.is_some_and(|router| !router.static_routes.is_empty());
     if !has_routes {
         let route = txn.insert(&LogicalRouterStaticRoute {
             ip_prefix: "0.0.0.0/0".into(),

@@ -52,25 +52,15 @@ async fn watch(remotes: &str, count: usize) -> Result<(), Box<dyn Error>> {
 async fn demonstrate() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let sim = Sim::builder().build()?;
-    let listener = sim
-        .listen(&format!(
-            "punix:{}",
-            folder.path().join("nb.sock").display()
-        ))
-        .await?;
+    let listener =
+        sim.listen(&format!("punix:{}", folder.path().join("nb.sock").display())).await?;
     let database = sim.database("OVN_Northbound").ok_or("served by default")?;
     let remote = listener.remote();
     let watching =
         tokio::spawn(async move { watch(&remote, 2).await.map_err(|error| error.to_string()) });
     let mut txn = TxnBuilder::new(&database.snapshot());
-    txn.insert(&LogicalSwitch {
-        name: "sw0".into(),
-        ..Default::default()
-    })?;
-    txn.insert(&LogicalRouter {
-        name: "lr0".into(),
-        ..Default::default()
-    })?;
+    txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() })?;
+    txn.insert(&LogicalRouter { name: "lr0".into(), ..Default::default() })?;
     database.transact(&txn.finish())?;
     Ok(watching.await??)
 }
@@ -78,11 +68,7 @@ async fn demonstrate() -> Result<(), Box<dyn Error>> {
 fn names(snapshot: &Snapshot) -> Result<BTreeSet<String>, TypeError> {
     let switches = snapshot.typed::<LogicalSwitch>();
     let routers = snapshot.typed::<LogicalRouter>();
-    let switches = switches
-        .iter()
-        .map(|row| Ok(format!("switch {}", row?.1.name)));
-    let routers = routers
-        .iter()
-        .map(|row| Ok(format!("router {}", row?.1.name)));
+    let switches = switches.iter().map(|row| Ok(format!("switch {}", row?.1.name)));
+    let routers = routers.iter().map(|row| Ok(format!("router {}", row?.1.name)));
     switches.chain(routers).collect()
 }

@@ -39,11 +39,7 @@ impl Backoff {
     /// Both are limited to the range from 1 ms to 24 h. A `max` below `min` counts as `min`.
     pub fn new(min: Duration, max: Duration) -> Self {
         let min = min.clamp(MIN_DELAY, MAX_DELAY);
-        Self {
-            min,
-            max: max.clamp(min, MAX_DELAY),
-            next: min,
-        }
+        Self { min, max: max.clamp(min, MAX_DELAY), next: min }
     }
 
     /// The shortest delay.

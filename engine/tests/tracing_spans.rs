@@ -47,10 +47,7 @@ async fn spans_name_the_database_the_transaction_and_its_size() {
     let mut txn = TxnBuilder::new(&client.snapshot());
     txn.insert(&LogicalSwitch::default()).unwrap();
     let outcome = client.transact(txn.finish()).await;
-    assert!(
-        matches!(outcome, CommitOutcome::Committed(_)),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     let mut txn = TxnBuilder::new(&client.snapshot());
     let missing: Ref<LogicalSwitch> = Ref::new(uuid::Uuid::from_u128(7));
     txn.expect(missing, "name", Datum::scalar("x")).unwrap();
@@ -63,25 +60,14 @@ async fn spans_name_the_database_the_transaction_and_its_size() {
         .lines()
         .filter(|line| line.contains("transaction{") && line.contains("close"))
         .collect();
-    let [committed, rejected] = closed[..] else {
-        panic!("{log}")
-    };
-    for word in [
-        r#"database="OVN_Northbound""#,
-        "operations=1",
-        "bytes=",
-        "id=",
-        r#"outcome="committed""#,
-    ] {
+    let [committed, rejected] = closed[..] else { panic!("{log}") };
+    for word in
+        [r#"database="OVN_Northbound""#, "operations=1", "bytes=", "id=", r#"outcome="committed""#]
+    {
         assert!(committed.contains(word), "{word}: {committed}");
     }
     assert!(rejected.contains(r#"outcome="rejected""#), "{rejected}");
-    let update = log
-        .lines()
-        .find(|line| line.contains("an update"))
-        .unwrap_or_else(|| panic!("{log}"));
-    assert!(
-        update.contains("session{") && update.contains("rows=1"),
-        "{update}"
-    );
+    let update =
+        log.lines().find(|line| line.contains("an update")).unwrap_or_else(|| panic!("{log}"));
+    assert!(update.contains("session{") && update.contains("rows=1"), "{update}");
 }

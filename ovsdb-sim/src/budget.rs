@@ -36,18 +36,12 @@ impl From<BudgetExceeded> for OvsdbError {
 
 impl ByteBudget {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self {
-            limit,
-            charged: AtomicUsize::new(0),
-        })
+        Arc::new(Self { limit, charged: AtomicUsize::new(0) })
     }
 
     /// Begins a charge of no bytes.
     pub(crate) fn charge(self: &Arc<Self>) -> Charge {
-        Charge {
-            budget: self.clone(),
-            bytes: 0,
-        }
+        Charge { budget: self.clone(), bytes: 0 }
     }
 
     /// The bytes that are charged, in steps of 4 KiB.
@@ -112,10 +106,7 @@ struct LeftBytes {
 impl ConnectionBudget {
     pub(crate) fn new(limit: usize, all: &Arc<ByteBudget>) -> Arc<Self> {
         let charge = all.charge();
-        Arc::new(Self {
-            limit,
-            left: Mutex::new(LeftBytes { bytes: 0, charge }),
-        })
+        Arc::new(Self { limit, left: Mutex::new(LeftBytes { bytes: 0, charge }) })
     }
 
     /// Charges bytes to the connection.
@@ -184,20 +175,10 @@ mod tests {
         let budgets = [(); 2].map(|()| ConnectionBudget::new(3 * STEP_BYTES, &all));
         let first = budgets[0].hold(2 * STEP_BYTES).unwrap();
         let more = budgets[0].hold(STEP_BYTES + 1).unwrap_err();
-        assert_eq!(
-            more,
-            BudgetExceeded::Connection {
-                limit: 3 * STEP_BYTES
-            }
-        );
+        assert_eq!(more, BudgetExceeded::Connection { limit: 3 * STEP_BYTES });
         let second = budgets[1].hold(2 * STEP_BYTES).unwrap();
         let more = budgets[1].hold(STEP_BYTES).unwrap_err();
-        assert_eq!(
-            more,
-            BudgetExceeded::AllConnections {
-                limit: 4 * STEP_BYTES
-            }
-        );
+        assert_eq!(more, BudgetExceeded::AllConnections { limit: 4 * STEP_BYTES });
         drop(first);
         let third = budgets[1].hold(STEP_BYTES).unwrap();
         drop((second, third));

@@ -60,10 +60,7 @@ pub(crate) struct Election {
 #[cfg(feature = "unixctl")]
 impl Election {
     fn now(index: u64) -> Self {
-        Self {
-            time: Instant::now(),
-            index,
-        }
+        Self { time: Instant::now(), index }
     }
 }
 
@@ -148,27 +145,17 @@ impl Cluster {
     pub(crate) fn next_entry(&mut self) -> LogEntry {
         let ids = &mut self.ids;
         let id = *self.next_id.get_or_insert_with(|| ids.next_uuid());
-        LogEntry {
-            id: Some(id),
-            ..self.next_entry_without_data()
-        }
+        LogEntry { id: Some(id), ..self.next_entry_without_data() }
     }
 
     /// The entry of the next change of the election timer.
     pub(crate) fn next_entry_without_data(&self) -> LogEntry {
-        LogEntry {
-            term: self.position.term,
-            index: self.position.index + 1,
-            id: None,
-        }
+        LogEntry { term: self.position.term, index: self.position.index + 1, id: None }
     }
 
     /// The entry of the next election.
     pub(crate) fn next_election(&self) -> LogEntry {
-        LogEntry {
-            term: self.position.term + 1,
-            ..self.next_entry_without_data()
-        }
+        LogEntry { term: self.position.term + 1, ..self.next_entry_without_data() }
     }
 
     /// Records a transaction at the [next entry](Self::next_entry).

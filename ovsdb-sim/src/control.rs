@@ -276,9 +276,7 @@ impl ControlApiServer for Control {
     }
 
     fn set_fault(&self, rule: FaultRule) -> RpcResult<FaultId> {
-        self.sim
-            .set_fault(rule)
-            .map_err(|error| invalid_params(error.to_string()))
+        self.sim.set_fault(rule).map_err(|error| invalid_params(error.to_string()))
     }
 
     async fn faults(&self, extensions: &Extensions) -> ResponsePayload<'static, Vec<FaultStatus>> {
@@ -317,10 +315,7 @@ impl ControlApiServer for Control {
     }
 
     async fn come_back(&self) -> RpcResult<()> {
-        self.sim
-            .come_back()
-            .await
-            .map_err(|error| internal_error(error.to_string()))
+        self.sim.come_back().await.map_err(|error| internal_error(error.to_string()))
     }
 }
 
@@ -368,8 +363,7 @@ impl Sim {
             let error = "the token of the control API is empty";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
         }
-        self.start_control(address, RequestGuard::new(Some(token)))
-            .await
+        self.start_control(address, RequestGuard::new(Some(token))).await
     }
 
     async fn start_control(
@@ -392,9 +386,6 @@ impl Sim {
         let address = listener.local_addr()?;
         let control = Control { sim: self.clone() };
         let handle = listener.start(control.into_rpc());
-        Ok(ControlServer {
-            address,
-            _handle: handle,
-        })
+        Ok(ControlServer { address, _handle: handle })
     }
 }

@@ -141,12 +141,7 @@ pub(crate) fn dial(
         options.subscribe(),
         sender,
     ));
-    Ok(Dialer {
-        target: target.to_owned(),
-        status,
-        options,
-        task,
-    })
+    Ok(Dialer { target: target.to_owned(), status, options, task })
 }
 
 /// Guard of an open connection, which keeps the status up to date.

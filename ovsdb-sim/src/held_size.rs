@@ -60,32 +60,18 @@ fn operation_bytes(operation: &Operation) -> usize {
         Operation::Insert { given, row, .. } => {
             insert_row_bytes(row) + given.as_ref().map_or(0, String::len)
         }
-        Operation::Select {
-            condition,
-            columns,
-            sort,
-            ..
-        } => condition_bytes(condition) + (columns.len() + sort.len()) * size_of::<ColumnId>(),
-        Operation::Update {
-            condition,
-            row: values,
-            ..
-        } => condition_bytes(condition) + row(values),
-        Operation::Mutate {
-            condition,
-            mutations,
-            ..
-        } => {
+        Operation::Select { condition, columns, sort, .. } => {
+            condition_bytes(condition) + (columns.len() + sort.len()) * size_of::<ColumnId>()
+        }
+        Operation::Update { condition, row: values, .. } => {
+            condition_bytes(condition) + row(values)
+        }
+        Operation::Mutate { condition, mutations, .. } => {
             let arguments = mutations.iter().map(|one| value_bytes(&one.argument));
             condition_bytes(condition) + arguments.sum::<usize>()
         }
         Operation::Delete { condition, .. } => condition_bytes(condition),
-        Operation::Wait {
-            condition,
-            columns,
-            rows,
-            ..
-        } => {
+        Operation::Wait { condition, columns, rows, .. } => {
             let rows: usize = rows.iter().map(|values| row(values)).sum();
             condition_bytes(condition) + columns.len() * size_of::<ColumnId>() + rows
         }

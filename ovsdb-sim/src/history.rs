@@ -36,11 +36,7 @@ struct PastTransaction {
 impl History {
     /// Makes a history whose only transaction is the content of `snapshot`.
     pub(crate) fn new(id: Uuid, snapshot: &Snapshot) -> Self {
-        let mut history = Self {
-            transactions: VecDeque::new(),
-            atoms: 0,
-            database_atoms: 0,
-        };
+        let mut history = Self { transactions: VecDeque::new(), atoms: 0, database_atoms: 0 };
         history.restart(id, snapshot);
         history
     }
@@ -106,8 +102,7 @@ impl History {
 
     fn push(&mut self, id: Uuid, changes: Vec<RowChange>, atoms: u64) {
         self.atoms += atoms;
-        self.transactions
-            .push_back(PastTransaction { id, changes, atoms });
+        self.transactions.push_back(PastTransaction { id, changes, atoms });
     }
 
     fn remove_oldest(&mut self) {

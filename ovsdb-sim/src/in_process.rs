@@ -19,13 +19,7 @@ const STREAM_BUFFER_BYTES: usize = 208 << 10;
 pub(crate) fn connect(server: &Arc<Server>) -> io::Result<DuplexStream> {
     let (server_end, client_end) = tokio::io::duplex(STREAM_BUFFER_BYTES);
     let options = watch::Sender::new(RemoteOptions::default()).subscribe();
-    if connection::spawn(
-        server,
-        Peer::Owner,
-        ready(Some(server_end)),
-        options,
-        |_| Some(()),
-    ) {
+    if connection::spawn(server, Peer::Owner, ready(Some(server_end)), options, |_| Some(())) {
         Ok(client_end)
     } else {
         Err(io::ErrorKind::ConnectionRefused.into())

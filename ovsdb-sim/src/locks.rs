@@ -80,34 +80,22 @@ impl Locks {
         // All sessions share the text of a name.
         let known = self.queues.get_key_value(lock);
         let name = known.map_or_else(|| Arc::from(lock), |(name, _)| Arc::clone(name));
-        let request = RequestedLock {
-            number: self.requests,
-            _held: held,
-        };
+        let request = RequestedLock { number: self.requests, _held: held };
         let requested = self.requested.entry(session).or_default();
         requested.insert(Arc::clone(&name), request);
         self.requests += 1;
         let queue = self.queues.entry(name).or_default();
         if mode == LockMode::Wait {
             queue.push_back((session, mode));
-            return Some(LockResult {
-                locked: queue.len() == 1,
-                victim: None,
-            });
+            return Some(LockResult { locked: queue.len() == 1, victim: None });
         }
         let victim = queue.front().map(|(victim, _)| *victim);
         // An owner by `steal` loses its place, an owner by `lock` is next in the queue.
-        if queue
-            .front()
-            .is_some_and(|(_, mode)| *mode == LockMode::Steal)
-        {
+        if queue.front().is_some_and(|(_, mode)| *mode == LockMode::Steal) {
             queue.pop_front();
         }
         queue.push_front((session, mode));
-        Some(LockResult {
-            locked: true,
-            victim,
-        })
+        Some(LockResult { locked: true, victim })
     }
 
     /// Unlocks a lock. Returns the session to be notified that it owns the lock now.
@@ -140,15 +128,12 @@ impl Locks {
     /// this order, that of ovsdb-server's hash table of the session's locks.
     pub(crate) fn remove_session(&mut self, session: SessionId) -> Vec<(Arc<str>, SessionId)> {
         let requested = self.requested.get(&session).into_iter().flatten();
-        let mut requested: Vec<_> = requested
-            .map(|(lock, request)| (request.number, lock))
-            .collect();
+        let mut requested: Vec<_> =
+            requested.map(|(lock, request)| (request.number, lock)).collect();
         requested.sort_unstable();
         let names = requested.into_iter().map(|(_, lock)| &**lock);
-        let locks: Vec<Arc<str>> = hash_order::key_order(names)
-            .into_iter()
-            .map(Arc::from)
-            .collect();
+        let locks: Vec<Arc<str>> =
+            hash_order::key_order(names).into_iter().map(Arc::from).collect();
         locks
             .into_iter()
             .filter_map(|lock| {
@@ -182,17 +167,11 @@ mod tests {
         let mut locks = Locks::default();
         assert_eq!(
             locks.lock(A, "l", LockMode::Wait, no_bytes()),
-            Some(LockResult {
-                locked: true,
-                victim: None
-            })
+            Some(LockResult { locked: true, victim: None })
         );
         assert_eq!(
             locks.lock(B, "l", LockMode::Wait, no_bytes()),
-            Some(LockResult {
-                locked: false,
-                victim: None
-            })
+            Some(LockResult { locked: false, victim: None })
         );
         assert_eq!(locks.lock(B, "l", LockMode::Wait, no_bytes()), None);
         assert_eq!(locks.unlock(A, "l"), Ok(Some(B)));
@@ -206,21 +185,14 @@ mod tests {
         locks.lock(A, "l", LockMode::Wait, no_bytes());
         assert_eq!(
             locks.lock(B, "l", LockMode::Steal, no_bytes()),
-            Some(LockResult {
-                locked: true,
-                victim: Some(A)
-            })
+            Some(LockResult { locked: true, victim: Some(A) })
         );
         assert_eq!(locks.unlock(B, "l"), Ok(Some(A)));
         assert_eq!(locks.unlock(A, "l"), Ok(None));
         locks.lock(A, "l", LockMode::Steal, no_bytes());
         locks.lock(B, "l", LockMode::Steal, no_bytes());
         assert_eq!(locks.unlock(B, "l"), Ok(None));
-        assert_eq!(
-            locks.lock(A, "l", LockMode::Wait, no_bytes()),
-            None,
-            "must unlock first"
-        );
+        assert_eq!(locks.lock(A, "l", LockMode::Wait, no_bytes()), None, "must unlock first");
     }
 
     #[test]

@@ -11,11 +11,7 @@ pub(crate) const LONG_TEXT_BYTES: usize = 1 << 16;
 /// In a runtime with a single thread, which only an owner of the library chooses, all tasks wait.
 pub(crate) fn run_long<T>(work: impl FnOnce() -> T) -> T {
     let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-    if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
-        block_in_place(work)
-    } else {
-        work()
-    }
+    if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) { block_in_place(work) } else { work() }
 }
 
 /// Does work at once, or as [long work](run_long).

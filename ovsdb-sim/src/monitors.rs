@@ -107,26 +107,18 @@ impl Monitors {
         let number = self.next_number;
         self.next_number += 1;
         let group = *self.group_numbers.entry(spec.clone()).or_insert(number);
-        let monitors = self
-            .sessions
-            .entry(session.id())
-            .or_insert_with(|| SessionMonitors {
-                session: Arc::new(MonitoringSession {
-                    handle: session.clone(),
-                    behind: AtomicU64::new(0),
-                    monitors: AtomicUsize::new(0),
-                }),
-                places: HashMap::default(),
-            });
-        let place = MonitorPlace {
-            group,
-            member: number,
-        };
+        let monitors = self.sessions.entry(session.id()).or_insert_with(|| SessionMonitors {
+            session: Arc::new(MonitoringSession {
+                handle: session.clone(),
+                behind: AtomicU64::new(0),
+                monitors: AtomicUsize::new(0),
+            }),
+            places: HashMap::default(),
+        });
+        let place = MonitorPlace { group, member: number };
         monitors.places.insert(id.clone(), place);
         let session = monitors.session.clone();
-        session
-            .monitors
-            .store(monitors.places.len(), Ordering::Relaxed);
+        session.monitors.store(monitors.places.len(), Ordering::Relaxed);
         self.revision += 1;
         let group = self.groups.entry(group);
         let group = group.or_insert_with(|| MonitorGroup::new(spec));
@@ -163,10 +155,7 @@ impl Monitors {
     /// Removes all monitors of a session.
     pub(crate) fn remove_session(&mut self, session: SessionId) {
         let removed = self.sessions.remove(&session);
-        for place in removed
-            .into_iter()
-            .flat_map(|monitors| monitors.places.into_values())
-        {
+        for place in removed.into_iter().flat_map(|monitors| monitors.places.into_values()) {
             self.leave_group(place);
         }
     }
@@ -210,10 +199,7 @@ impl Monitors {
     /// The number of monitors.
     #[cfg(feature = "control-api")]
     pub(crate) fn len(&self) -> usize {
-        self.sessions
-            .values()
-            .map(|monitors| monitors.places.len())
-            .sum()
+        self.sessions.values().map(|monitors| monitors.places.len()).sum()
     }
 
     /// The request of a monitor. `None`: there is no such monitor.
@@ -284,14 +270,7 @@ fn reported_changes<'a>(
     monitors: &[(Arc<Json>, Arc<MonitorSpec>)],
     changes: &[&'a RowChange],
 ) -> Vec<&'a RowChange> {
-    let is_reported = |change: &RowChange| {
-        monitors
-            .iter()
-            .any(|(_, spec)| spec.event(change).is_some())
-    };
-    changes
-        .iter()
-        .copied()
-        .filter(|change| is_reported(change))
-        .collect()
+    let is_reported =
+        |change: &RowChange| monitors.iter().any(|(_, spec)| spec.event(change).is_some());
+    changes.iter().copied().filter(|change| is_reported(change)).collect()
 }

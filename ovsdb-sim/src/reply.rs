@@ -44,9 +44,7 @@ pub(crate) fn success_in_pieces(id: &Json, result: Vec<Vec<u8>>) -> impl Iterato
     id.write(&mut head);
     head.extend_from_slice(b",\"result\":");
     let pieces = [head].into_iter().chain(result);
-    pieces
-        .chain([b",\"error\":null}".to_vec()])
-        .map(Chunk::Bytes)
+    pieces.chain([b",\"error\":null}".to_vec()]).map(Chunk::Bytes)
 }
 
 /// Encodes an error reply, without `result`, as ovsdb-server does.
@@ -85,11 +83,7 @@ pub(crate) fn update(
 ) -> [Chunk; 3] {
     let mut head = Vec::new();
     write_update_head(&mut head, id, version, last_id);
-    [
-        Chunk::Bytes(head),
-        Chunk::Update(body),
-        Chunk::Bytes(UPDATE_TAIL.to_vec()),
-    ]
+    [Chunk::Bytes(head), Chunk::Update(body), Chunk::Bytes(UPDATE_TAIL.to_vec())]
 }
 
 /// Encodes the same notification as [`update`] as one text, for all monitors with this `id`. The
@@ -140,11 +134,7 @@ pub(crate) fn transaction(
 ) -> Option<Vec<Chunk>> {
     let is_bounded = |result: &OperationResult| !matches!(result, OperationResult::Rows(_));
     let is_long = results.len() > CHUNK_RESULTS && results.iter().all(is_bounded);
-    let first_len = if is_long {
-        CHUNK_RESULTS
-    } else {
-        results.len()
-    };
+    let first_len = if is_long { CHUNK_RESULTS } else { results.len() };
     let (first, rest) = results.split_at(first_len);
     let write_first = || {
         let mut out = b"{\"id\":".to_vec();
@@ -222,11 +212,7 @@ fn write_operation_result(
             out.push(b'}');
         }
         OperationResult::Rows(selected) => {
-            let SelectedRows {
-                table,
-                columns,
-                rows,
-            } = &**selected;
+            let SelectedRows { table, columns, rows } = &**selected;
             let table = schema.table(*table);
             out.extend_from_slice(b"{\"rows\":[");
             for (i, row) in rows.iter().enumerate() {

@@ -34,10 +34,7 @@ pub struct Sim {
 
 impl Sim {
     pub(crate) fn new(server: Server) -> Self {
-        Self {
-            server: Arc::new(server),
-            endpoints: Arc::default(),
-        }
+        Self { server: Arc::new(server), endpoints: Arc::default() }
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -255,9 +252,7 @@ impl Sim {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn add_relay(&self, name: &str, remotes: &str) -> Result<SimDatabase, AddDatabaseError> {
-        let served = self
-            .server
-            .add_relay(name, SourceOptions::of_relay(remotes))?;
+        let served = self.server.add_relay(name, SourceOptions::of_relay(remotes))?;
         Ok(SimDatabase::new(self.server.clone(), served))
     }
 

@@ -73,20 +73,13 @@ impl PassiveAddress {
 
     /// The host as targets write it: IPv6 addresses in brackets.
     fn host_text(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]", self.host)
-        } else {
-            self.host.clone()
-        }
+        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
     }
 }
 
 impl From<SocketAddr> for PassiveAddress {
     fn from(address: SocketAddr) -> Self {
-        Self {
-            host: address.ip().to_string(),
-            port: address.port(),
-        }
+        Self { host: address.ip().to_string(), port: address.port() }
     }
 }
 
@@ -214,11 +207,8 @@ fn parse_active_address(text: &str) -> Option<(String, u16)> {
         }
         None => text.split_once(':').unwrap_or((text, "")),
     };
-    let port = if port.is_empty() {
-        OVSDB_PORT
-    } else {
-        port.parse().ok().filter(|port| *port != 0)?
-    };
+    let port =
+        if port.is_empty() { OVSDB_PORT } else { port.parse().ok().filter(|port| *port != 0)? };
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
@@ -228,19 +218,13 @@ fn parse_passive_address(text: &str) -> Option<PassiveAddress> {
         Some((port, host)) => (port, parse_passive_host(host)?),
         None => (text, Ipv4Addr::UNSPECIFIED.to_string()),
     };
-    let port = if port.is_empty() {
-        OVSDB_PORT
-    } else {
-        port.parse().ok()?
-    };
+    let port = if port.is_empty() { OVSDB_PORT } else { port.parse().ok()? };
     Some(PassiveAddress { host, port })
 }
 
 /// Parses an IP address, which may be in brackets, or a name.
 fn parse_passive_host(text: &str) -> Option<String> {
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
+    let bare = text.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     if let Ok(address) = bare.unwrap_or(text).parse::<IpAddr>() {
         return Some(address.to_string());
     }
@@ -265,15 +249,7 @@ mod tests {
         ] {
             assert_eq!(parsed(text), expected, "{text}");
         }
-        for wrong in [
-            "x",
-            "1:",
-            "1:[localhost]",
-            "1:[::1",
-            "70000",
-            "1:a b",
-            "1:a:b",
-        ] {
+        for wrong in ["x", "1:", "1:[localhost]", "1:[::1", "70000", "1:a b", "1:a:b"] {
             assert_eq!(parsed(wrong), None, "{wrong}");
         }
     }
@@ -284,34 +260,17 @@ mod tests {
             let host = host.to_owned();
             Some(ActiveTarget::Tcp { host, port })
         };
-        assert_eq!(
-            ActiveTarget::parse("unix:/run/x"),
-            Some(ActiveTarget::Unix("/run/x".into()))
-        );
+        assert_eq!(ActiveTarget::parse("unix:/run/x"), Some(ActiveTarget::Unix("/run/x".into())));
         for (target, expected) in [
             ("tcp:127.0.0.1:6641", tcp("127.0.0.1", 6641)),
             ("tcp:somewhere", tcp("somewhere", 6640)),
             ("tcp:[::1]:1", tcp("::1", 1)),
             ("tcp:[::1]", tcp("::1", 6640)),
-            (
-                "ssl:127.0.0.1:1",
-                Some(ActiveTarget::Tls {
-                    host: "127.0.0.1".to_owned(),
-                    port: 1,
-                }),
-            ),
+            ("ssl:127.0.0.1:1", Some(ActiveTarget::Tls { host: "127.0.0.1".to_owned(), port: 1 })),
         ] {
             assert_eq!(ActiveTarget::parse(target), expected, "{target}");
         }
-        for wrong in [
-            "unix:",
-            "tcp:",
-            "tcp:x:y",
-            "tcp:x:0",
-            "tcp:[::1",
-            "tcp:[::1]1",
-            "ptcp:1",
-        ] {
+        for wrong in ["unix:", "tcp:", "tcp:x:y", "tcp:x:0", "tcp:[::1", "tcp:[::1]1", "ptcp:1"] {
             assert_eq!(ActiveTarget::parse(wrong), None, "{wrong}");
         }
     }

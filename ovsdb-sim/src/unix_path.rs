@@ -26,15 +26,10 @@ impl SocketPath {
         use std::os::fd::AsRawFd as _;
         let is_short = path.as_os_str().as_bytes().len() <= MAX_ADDRESS_BYTES;
         let (false, Some(folder), Some(name)) = (is_short, path.parent(), path.file_name()) else {
-            return Ok(Self {
-                path: path.to_owned(),
-                _folder: None,
-            });
+            return Ok(Self { path: path.to_owned(), _folder: None });
         };
-        let folder = OpenOptions::new()
-            .read(true)
-            .custom_flags(O_PATH | O_DIRECTORY)
-            .open(folder)?;
+        let folder =
+            OpenOptions::new().read(true).custom_flags(O_PATH | O_DIRECTORY).open(folder)?;
         let descriptors = Path::new("/proc/self/fd");
         Ok(Self {
             path: descriptors.join(folder.as_raw_fd().to_string()).join(name),

@@ -39,15 +39,9 @@ impl AtomType {
 
     /// Returns the type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [
-            Self::Integer,
-            Self::Real,
-            Self::Boolean,
-            Self::String,
-            Self::Uuid,
-        ]
-        .into_iter()
-        .find(|t| t.name() == name)
+        [Self::Integer, Self::Real, Self::Boolean, Self::String, Self::Uuid]
+            .into_iter()
+            .find(|t| t.name() == name)
     }
 
     /// Returns the default value (RFC 7047 section 5.2.1): 0, 0.0, false, "" or the all-zero UUID.

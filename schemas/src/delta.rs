@@ -109,14 +109,7 @@ impl Delta {
             notation.datum(reader, ty)
         } else {
             let (min, max) = (0, ColumnType::UNLIMITED);
-            notation.datum(
-                reader,
-                &ColumnType {
-                    min,
-                    max,
-                    ..ty.clone()
-                },
-            )
+            notation.datum(reader, &ColumnType { min, max, ..ty.clone() })
         };
         datum.map(Self)
     }
@@ -148,9 +141,7 @@ fn apply_to_map(old: &Map, delta: &Map) -> Map {
     let owned = |(key, value): (&Atom, &Atom)| (key.clone(), value.clone());
     if delta.len() >= old.len() {
         let kept = old.iter().filter(|(key, _)| delta.get(key).is_none());
-        let set = delta
-            .iter()
-            .filter(|(key, value)| old.get(key) != Some(value));
+        let set = delta.iter().filter(|(key, value)| old.get(key) != Some(value));
         return kept.chain(set).map(owned).collect();
     }
     let mut new = old.clone();
@@ -203,11 +194,7 @@ mod tests {
         let mut reader = Reader::new(text.as_text());
         reader.enter_array();
         reader.next_element();
-        Delta::decode(
-            &mut reader,
-            ty,
-            &mut NotationReader::new(&mut StringCache::default()),
-        )
+        Delta::decode(&mut reader, ty, &mut NotationReader::new(&mut StringCache::default()))
     }
 
     const ANY: u32 = ColumnType::UNLIMITED;
@@ -218,19 +205,9 @@ mod tests {
         for (old, new, ty, expected) in [
             (set(&[1]), set(&[2]), ty(None, 1, 1), "2"),
             (set(&[1]), set(&[]), ty(None, 0, 1), r#"["set",[]]"#),
-            (
-                map(&[(1, "a")]),
-                map(&[]),
-                ty(string, 0, 1),
-                r#"["map",[]]"#,
-            ),
+            (map(&[(1, "a")]), map(&[]), ty(string, 0, 1), r#"["map",[]]"#),
             (set(&[1, 2]), set(&[2]), ty(None, 0, ANY), "1"),
-            (
-                set(&[1, 2]),
-                set(&[2, 3]),
-                ty(None, 1, 2),
-                r#"["set",[1,3]]"#,
-            ),
+            (set(&[1, 2]), set(&[2, 3]), ty(None, 1, 2), r#"["set",[1,3]]"#),
             (
                 map(&[(1, "gone"), (2, "old"), (4, "kept")]),
                 map(&[(2, "new"), (3, "more"), (4, "kept")]),
@@ -240,14 +217,8 @@ mod tests {
         ] {
             assert_eq!(json(&Delta::between(&old, &new, &ty).unwrap()), expected);
         }
-        assert_eq!(
-            Delta::between(&set(&[1]), &set(&[1]), &ty(None, 0, ANY)),
-            None
-        );
-        assert_eq!(
-            Delta::between(&set(&[1]), &set(&[1]), &ty(None, 1, 1)),
-            None
-        );
+        assert_eq!(Delta::between(&set(&[1]), &set(&[1]), &ty(None, 0, ANY)), None);
+        assert_eq!(Delta::between(&set(&[1]), &set(&[1]), &ty(None, 1, 1)), None);
     }
 
     #[test]
@@ -266,11 +237,7 @@ mod tests {
     fn a_difference_of_another_type_is_an_error() {
         let sets = ty(None, 0, ANY);
         let delta = Delta::between(&set(&[]), &set(&[1]), &sets).unwrap();
-        assert!(
-            delta
-                .apply(&map(&[(1, "a")]), &ty(Some(AtomType::String), 0, ANY))
-                .is_err()
-        );
+        assert!(delta.apply(&map(&[(1, "a")]), &ty(Some(AtomType::String), 0, ANY)).is_err());
     }
 
     fn sets() -> impl Strategy<Value = Datum> {

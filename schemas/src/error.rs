@@ -76,11 +76,9 @@ impl OvsdbError {
     /// Returns the `<error>` object.
     pub fn to_json(&self) -> Json {
         let mut members = vec![(b"error".to_vec(), Json::string(&self.tag))];
-        for (name, text) in [
-            ("details", &self.details),
-            ("syntax", &self.syntax),
-            ("io-error", &self.io_error),
-        ] {
+        for (name, text) in
+            [("details", &self.details), ("syntax", &self.syntax), ("io-error", &self.io_error)]
+        {
             members.extend(text.iter().map(|text| (name.into(), Json::string(text))));
         }
         Json::Object(members.into_iter().collect())

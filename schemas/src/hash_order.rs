@@ -85,10 +85,7 @@ fn hash(bytes: &[u8]) -> u32 {
             .wrapping_mul(0xcc9e_2d51)
             .rotate_left(15)
             .wrapping_mul(0x1b87_3593);
-        (hash ^ word)
-            .rotate_left(13)
-            .wrapping_mul(5)
-            .wrapping_add(0xe654_6b64)
+        (hash ^ word).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64)
     });
     let mut hash = mixed ^ bytes.len() as u32;
     for (shift, factor) in [(16, 0x85eb_ca6b), (13, 0xc2b2_ae35)] {
@@ -115,9 +112,6 @@ mod tests {
         // The second item grows the table from 1 bucket to 4.
         assert_eq!(order(&[4, 8, 0]), [0, 4, 8]);
         // The eighth item grows it to 8.
-        assert_eq!(
-            order(&[0, 4, 8, 12, 16, 20, 24, 28]),
-            [0, 8, 16, 24, 4, 12, 20, 28]
-        );
+        assert_eq!(order(&[0, 4, 8, 12, 16, 20, 24, 28]), [0, 8, 16, 24, 4, 12, 20, 28]);
     }
 }

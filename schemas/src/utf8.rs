@@ -34,11 +34,7 @@ fn invalid_sequence_len(bad: &[u8]) -> usize {
         _ => return 1,
     };
     for (i, byte) in bad.iter().enumerate().take(len).skip(1) {
-        let fits = if i == 1 {
-            second.contains(byte)
-        } else {
-            (0x80..=0xbf).contains(byte)
-        };
+        let fits = if i == 1 { second.contains(byte) } else { (0x80..=0xbf).contains(byte) };
         if !fits {
             return i + 1;
         }

@@ -16,28 +16,19 @@ pub struct UuidSource {
 impl UuidSource {
     /// Returns a source of unpredictable UUIDs.
     pub fn random() -> Self {
-        Self {
-            rng: rand::make_rng(),
-            is_seeded: false,
-        }
+        Self { rng: rand::make_rng(), is_seeded: false }
     }
 
     /// Returns the source whose sequence is determined by `seed`.
     pub fn seeded(seed: u64) -> Self {
-        Self {
-            rng: StdRng::seed_from_u64(seed),
-            is_seeded: true,
-        }
+        Self { rng: StdRng::seed_from_u64(seed), is_seeded: true }
     }
 
     /// Returns another source of the same kind, for another thread. The sequences of sources that
     /// are forked from a seeded one depend on its seed and the order of the forks only.
     #[must_use]
     pub fn fork(&mut self) -> Self {
-        Self {
-            rng: StdRng::from_rng(&mut self.rng),
-            is_seeded: self.is_seeded,
-        }
+        Self { rng: StdRng::from_rng(&mut self.rng), is_seeded: self.is_seeded }
     }
 
     /// `true` if the UUIDs depend on the order of the calls of [`next_uuid`](Self::next_uuid).

@@ -40,11 +40,7 @@ pub fn acl_list(snapshot: &Snapshot, id: &str, release: Release) -> Result<Strin
     }
     let key = |acl: &Acl| {
         let is_ingress = acl.direction == AclDirection::ToLport;
-        let tier = if release == Release::V26_03 {
-            acl.tier
-        } else {
-            0
-        };
+        let tier = if release == Release::V26_03 { acl.tier } else { 0 };
         let numbers = Reverse((acl.priority, tier));
         (is_ingress, is_after_lb(acl), numbers)
     };

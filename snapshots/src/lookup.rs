@@ -96,10 +96,7 @@ pub(crate) fn find<T: Named>(
     match (rows.next(), rows.next()) {
         (None, _) => Ok(None),
         (Some(row), None) => Ok(Some((row.uuid, table.read(row)?))),
-        (Some(_), Some(_)) => Err(RenderError::Ambiguous {
-            kind: T::PLURAL,
-            name: id.to_owned(),
-        }),
+        (Some(_), Some(_)) => Err(RenderError::Ambiguous { kind: T::PLURAL, name: id.to_owned() }),
     }
 }
 
@@ -135,7 +132,5 @@ pub(crate) fn rows_in_hash_order<T: TableRow>(
 /// Parses a UUID. `ovn-nbctl` accepts the hyphenated form only.
 fn parse_uuid(id: &str) -> Option<Uuid> {
     const HYPHENATED_LEN: usize = 36;
-    Uuid::try_parse(id)
-        .ok()
-        .filter(|_| id.len() == HYPHENATED_LEN)
+    Uuid::try_parse(id).ok().filter(|_| id.len() == HYPHENATED_LEN)
 }

@@ -20,10 +20,7 @@ pub fn lr_nat_list(
     release: Release,
 ) -> Result<String, RenderError> {
     let router = find_router(snapshot, router_id)?;
-    let (nats, ports) = (
-        snapshot.typed::<Nat>(),
-        snapshot.typed::<LogicalRouterPort>(),
-    );
+    let (nats, ports) = (snapshot.typed::<Nat>(), snapshot.typed::<LogicalRouterPort>());
     let mut pairs = Vec::new();
     for row in &router.nat {
         let Some(nat) = nats.get(row.uuid)? else {
@@ -33,10 +30,7 @@ pub fn lr_nat_list(
             Some(port) => ports.get(port.uuid)?.map(|port| port.name),
             None => None,
         };
-        pairs.push((
-            key(&nat, &gateway.unwrap_or_default(), release),
-            value(&nat),
-        ));
+        pairs.push((key(&nat, &gateway.unwrap_or_default(), release), value(&nat)));
     }
     let mut output = Output::default();
     if pairs.is_empty() {

@@ -11,9 +11,7 @@ pub(crate) struct Output(String);
 impl Output {
     /// Appends to the current line.
     pub(crate) fn put(&mut self, text: fmt::Arguments<'_>) {
-        self.0
-            .write_fmt(text)
-            .expect("writing to a String cannot fail");
+        self.0.write_fmt(text).expect("writing to a String cannot fail");
     }
 
     /// Appends the end of the current line and a newline.
@@ -24,8 +22,7 @@ impl Output {
 
     /// Appends text aligned to the right in a column of `width` bytes, like C's `%*s`.
     pub(crate) fn put_right(&mut self, width: usize, text: &str) {
-        self.0
-            .extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));
+        self.0.extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));
         self.0.push_str(text);
     }
 
@@ -38,8 +35,7 @@ impl Output {
         }
         let text = &text[..end];
         self.0.push_str(text);
-        self.0
-            .extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));
+        self.0.extend(std::iter::repeat_n(' ', width.saturating_sub(text.len())));
     }
 
     /// Returns the text.

@@ -95,9 +95,7 @@ fn print_policy(
     let has_bfd = is_new && !policy.bfd_sessions.is_empty();
     let bfd = has_bfd.then(|| "bfd".to_owned());
     let keys = hash_order::key_order(policy.options.keys().map(String::as_str));
-    let options = keys
-        .iter()
-        .map(|key| format!("{key}={}", policy.options[*key]));
+    let options = keys.iter().map(|key| format!("{key}={}", policy.options[*key]));
     let options: Vec<_> = bfd.into_iter().chain(options).collect();
     if !options.is_empty() {
         output.put(format_args!("{:15}{}", "", options.join(",")));

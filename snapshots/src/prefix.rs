@@ -18,9 +18,7 @@ impl Prefix {
     /// Open vSwitch parses numbers with C's `scanf`: they may have leading white space, signs and
     /// zeros, and wrap around at the size of their type.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        parse_net(text, Scanner::ipv4)
-            .or_else(|| parse_net(text, Scanner::ipv6))
-            .map(Self)
+        parse_net(text, Scanner::ipv4).or_else(|| parse_net(text, Scanner::ipv6)).map(Self)
     }
 
     /// Address as written, with its host bits.
@@ -52,11 +50,7 @@ impl fmt::Display for Prefix {
 fn fmt_ipv6(address: Ipv6Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, high, low] if high > 0 => {
-            write!(
-                f,
-                "::{}",
-                Ipv4Addr::from(u32::from(high) << 16 | u32::from(low))
-            )
+            write!(f, "::{}", Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)))
         }
         _ => write!(f, "{address}"),
     }
@@ -64,9 +58,7 @@ fn fmt_ipv6(address: Ipv6Addr, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 /// Canonical form of a prefix; empty if the text is not a prefix.
 pub(crate) fn normalize_prefix(text: &str) -> String {
-    Prefix::parse(text)
-        .map(|prefix| prefix.to_string())
-        .unwrap_or_default()
+    Prefix::parse(text).map(|prefix| prefix.to_string()).unwrap_or_default()
 }
 
 /// Parses an address with `read`, alone or with a length or mask of the same family.
@@ -104,9 +96,7 @@ impl Scanner<'_> {
 
     /// Skips white space.
     fn space(&mut self) {
-        self.0 = self
-            .0
-            .trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
+        self.0 = self.0.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     }
 
     fn literal(&mut self, literal: char) -> Option<()> {
@@ -125,14 +115,10 @@ impl Scanner<'_> {
             return None;
         }
         self.0 = rest;
-        let value = digits.bytes().fold(0_i32, |value, digit| {
-            value.wrapping_mul(10).wrapping_add((digit - b'0').into())
-        });
-        Some(if negative {
-            value.wrapping_neg()
-        } else {
-            value
-        })
+        let value = digits
+            .bytes()
+            .fold(0_i32, |value, digit| value.wrapping_mul(10).wrapping_add((digit - b'0').into()));
+        Some(if negative { value.wrapping_neg() } else { value })
     }
 
     /// Reads an IPv4 address. Each of its four numbers counts modulo 256.

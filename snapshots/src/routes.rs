@@ -24,9 +24,8 @@ pub fn lr_route_list(snapshot: &Snapshot, router_id: &str) -> Result<String, Ren
         routes.extend(table.get(row.uuid)?.and_then(Route::new));
     }
     routes.sort_by(Route::compare);
-    let (ipv4, ipv6): (Vec<_>, Vec<_>) = routes
-        .into_iter()
-        .partition(|route| route.prefix.address().is_ipv4());
+    let (ipv4, ipv6): (Vec<_>, Vec<_>) =
+        routes.into_iter().partition(|route| route.prefix.address().is_ipv4());
     let mut output = Output::default();
     print_family(&ipv4, "IPv4 Routes", &mut output);
     if !ipv4.is_empty() && !ipv6.is_empty() {
@@ -41,18 +40,13 @@ fn print_family(routes: &[Route], title: &str, output: &mut Output) {
     if !routes.is_empty() {
         output.line(format_args!("{title}"));
     }
-    for (place, table) in routes
-        .chunk_by(|a, b| a.row.route_table == b.row.route_table)
-        .enumerate()
+    for (place, table) in routes.chunk_by(|a, b| a.row.route_table == b.row.route_table).enumerate()
     {
         let name = match &*table[0].row.route_table {
             "" => "<main>",
             name => name,
         };
-        output.line(format_args!(
-            "{}Route Table {name}:",
-            if place > 0 { "\n" } else { "" }
-        ));
+        output.line(format_args!("{}Route Table {name}:", if place > 0 { "\n" } else { "" }));
         for equals in table.chunk_by(|a, b| a.precedence() == b.precedence()) {
             for route in equals {
                 route.print(equals.len() > 1, output);
@@ -80,10 +74,7 @@ impl Route {
     /// Sort key of the routes of a table: longer prefixes come first, then destination routes, then
     /// the address with its host bits. Routes with equal keys share the traffic (ECMP).
     fn precedence(&self) -> (Reverse<(u8, bool)>, IpAddr) {
-        (
-            Reverse((self.prefix.len(), self.is_by_destination())),
-            self.prefix.address(),
-        )
+        (Reverse((self.prefix.len(), self.is_by_destination())), self.prefix.address())
     }
 
     fn compare(&self, other: &Self) -> Ordering {
@@ -101,23 +92,13 @@ impl Route {
         output.put_right(25, &self.prefix.to_string());
         output.put(format_args!(" "));
         output.put_right(25, &nexthop);
-        output.put(format_args!(
-            " {}",
-            if self.is_by_destination() {
-                "dst-ip"
-            } else {
-                "src-ip"
-            }
-        ));
+        output.put(format_args!(" {}", if self.is_by_destination() { "dst-ip" } else { "src-ip" }));
         if let Some(port) = &self.row.output_port {
             output.put(format_args!(" {port}"));
         }
         let symmetric = self.row.options.get("ecmp_symmetric_reply");
         let marks = [
-            (
-                self.row.external_ids.contains_key("ic-learned-route"),
-                " (learned)",
-            ),
+            (self.row.external_ids.contains_key("ic-learned-route"), " (learned)"),
             (ecmp, " ecmp"),
             (
                 symmetric.is_some_and(|value| value.eq_ignore_ascii_case("true")),

@@ -25,9 +25,7 @@ const ID: &str = "k8s.ovn.org/id";
 pub fn list(snapshot: &Snapshot, table: &str) -> Result<String, RenderError> {
     let schema = snapshot.schema();
     let Some((id, table_schema)) = schema.table_by_name(table) else {
-        return Err(RenderError::NoSuchTable {
-            table: table.to_owned(),
-        });
+        return Err(RenderError::NoSuchTable { table: table.to_owned() });
     };
     let rows = snapshot.table(id);
     let uuids = rows.iter().map(|row| row.uuid).collect();
@@ -61,9 +59,8 @@ pub fn northbound(snapshot: &Snapshot) -> String {
     for id in tables {
         let table = schema.table(id);
         let rows = snapshot.table(id).iter();
-        let mut texts: Vec<(String, String)> = rows
-            .map(|row| (label(table, row), named_row(snapshot, table, row)))
-            .collect();
+        let mut texts: Vec<(String, String)> =
+            rows.map(|row| (label(table, row), named_row(snapshot, table, row))).collect();
         texts.sort();
         for (label, text) in texts {
             output.line(format_args!("{} {label}", table.name));
@@ -134,11 +131,7 @@ fn label(table: &TableSchema, row: &Row) -> String {
 /// A datum as `ovn-nbctl` prints it, with the texts of its atoms. References are sorted by text.
 fn datum_text(ty: &ColumnType, datum: &Datum, text: &dyn Fn(&Atom, &BaseType) -> String) -> String {
     let (mut items, open, close): (Vec<String>, _, _) = match datum {
-        Datum::Set(set) => (
-            set.iter().map(|atom| text(atom, &ty.key)).collect(),
-            '[',
-            ']',
-        ),
+        Datum::Set(set) => (set.iter().map(|atom| text(atom, &ty.key)).collect(), '[', ']'),
         Datum::Map(map) => {
             let pair = |key: &Atom, value: &Atom| {
                 let base = ty.value.as_ref().unwrap_or(&ty.key);

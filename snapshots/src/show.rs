@@ -80,8 +80,7 @@ impl<'a> ShowText<'a> {
 
     fn put_switch(&mut self, uuid: Uuid, switch: &LogicalSwitch) -> Result<(), TypeError> {
         let alias = alias(&switch.external_ids, "neutron:network_name");
-        self.output
-            .line(format_args!("switch {uuid} ({}){alias}", switch.name));
+        self.output.line(format_args!("switch {uuid} ({}){alias}", switch.name));
         for (_, port) in referenced_rows(&self.switch_ports, &switch.ports)? {
             self.put_switch_port(&port);
         }
@@ -103,10 +102,7 @@ impl<'a> ShowText<'a> {
         }
         // `ovn-nbctl` omits the address `router` of a port that is connected to a router.
         if !(port.addresses.is_empty() || port.addresses.iter().eq(["router"])) {
-            out.line(format_args!(
-                "        addresses: [{}]",
-                quoted(&port.addresses)
-            ));
+            out.line(format_args!("        addresses: [{}]", quoted(&port.addresses)));
         }
         if let Some(peer) = port.options.get("router-port") {
             out.line(format_args!("        router-port: {peer}"));
@@ -119,8 +115,7 @@ impl<'a> ShowText<'a> {
 
     fn put_router(&mut self, uuid: Uuid, router: &LogicalRouter) -> Result<(), TypeError> {
         let alias = alias(&router.external_ids, "neutron:router_name");
-        self.output
-            .line(format_args!("router {uuid} ({}){alias}", router.name));
+        self.output.line(format_args!("router {uuid} ({}){alias}", router.name));
         for (_, port) in referenced_rows(&self.router_ports, &router.ports)? {
             self.put_router_port(&port)?;
         }
@@ -139,10 +134,7 @@ impl<'a> ShowText<'a> {
             out.line(format_args!("        ipv6-lla: \"{address}\""));
         }
         if !port.networks.is_empty() {
-            out.line(format_args!(
-                "        networks: [{}]",
-                quoted(&port.networks)
-            ));
+            out.line(format_args!("        networks: [{}]", quoted(&port.networks)));
         }
         if let Some(table) = port.options.get("route_table") {
             out.line(format_args!("        route-table: {table}"));
@@ -151,14 +143,8 @@ impl<'a> ShowText<'a> {
         // UUIDs.
         let chassis = referenced_rows(&self.gateway_chassis, &port.gateway_chassis)?;
         if !chassis.is_empty() {
-            let names: Vec<_> = chassis
-                .iter()
-                .map(|(_, chassis)| &*chassis.chassis_name)
-                .collect();
-            out.line(format_args!(
-                "        gateway chassis: [{}]",
-                names.join(" ")
-            ));
+            let names: Vec<_> = chassis.iter().map(|(_, chassis)| &*chassis.chassis_name).collect();
+            out.line(format_args!("        gateway chassis: [{}]", names.join(" ")));
         }
         Ok(())
     }
@@ -168,10 +154,7 @@ impl<'a> ShowText<'a> {
         out.line(format_args!("    nat {uuid}"));
         out.line(format_args!("        external ip: \"{}\"", nat.external_ip));
         if !nat.external_port_range.is_empty() {
-            out.line(format_args!(
-                "        external port(s): \"{}\"",
-                nat.external_port_range
-            ));
+            out.line(format_args!("        external port(s): \"{}\"", nat.external_port_range));
         }
         out.line(format_args!("        logical ip: \"{}\"", nat.logical_ip));
         out.line(format_args!("        type: \"{}\"", nat.r#type.as_str()));
@@ -182,10 +165,8 @@ impl<'a> ShowText<'a> {
 /// zeros.
 fn link_local_address(mac: &str) -> Ipv6Addr {
     let mut octets = [0; 6];
-    let parts: Result<Vec<u8>, _> = mac
-        .split(':')
-        .map(|part| u8::from_str_radix(part, 16))
-        .collect();
+    let parts: Result<Vec<u8>, _> =
+        mac.split(':').map(|part| u8::from_str_radix(part, 16)).collect();
     if let Ok(parsed) = parts.unwrap_or_default().try_into() {
         octets = parsed;
     }

@@ -4,10 +4,7 @@
 //! transactions`, or some of these names, runs only those parts. Every measured client is a process
 //! of its own. The benchmark needs ovsdb-server, ovn-nbctl and Debian's `python3-openvswitch`.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the tables are what this program is for"
-)]
+#![allow(clippy::print_stdout, reason = "the tables are what this program is for")]
 
 mod subject;
 mod transactions;
@@ -86,23 +83,11 @@ impl Subject {
             Self::Python => {
                 let script = include_str!("idl.py").to_owned();
                 let schema = text(&installed_nb_schema());
-                vec![
-                    PYTHON.into(),
-                    "-c".into(),
-                    script,
-                    mode.into(),
-                    remote.into(),
-                    schema,
-                ]
+                vec![PYTHON.into(), "-c".into(), script, mode.into(), remote.into(), schema]
             }
             Self::Nbctl => {
                 let nbctl = text(&program("ovn-nbctl"));
-                vec![
-                    nbctl,
-                    format!("--db={remote}"),
-                    "--no-leader-only".into(),
-                    "show".into(),
-                ]
+                vec![nbctl, format!("--db={remote}"), "--no-leader-only".into(), "show".into()]
             }
         };
         Ok(words)
@@ -149,10 +134,7 @@ fn measure_following() -> Result<()> {
     println!(
         "Client CPU for each change of one port, us: {CHANGES} pipelined changes from ovsdb-sim"
     );
-    for (subject, sizes) in [
-        (Subject::Patchbay, &SIZES[..]),
-        (Subject::Python, &SIZES[..3]),
-    ] {
+    for (subject, sizes) in [(Subject::Patchbay, &SIZES[..]), (Subject::Python, &SIZES[..3])] {
         let (mut inserts, mut updates) = (Vec::new(), Vec::new());
         for size in sizes {
             let [insert, update] = measure_changes(subject, *size)?;
@@ -165,10 +147,7 @@ fn measure_following() -> Result<()> {
             for (size, cost) in &line {
                 print!(" {size:>7}: {cost:>8.2}");
             }
-            println!(
-                "  exponent {:.3}",
-                growth_exponent(&line).context("costs are above 0")?
-            );
+            println!("  exponent {:.3}", growth_exponent(&line).context("costs are above 0")?);
         }
     }
     Ok(())
@@ -180,19 +159,13 @@ fn measure_changes(subject: Subject, size: usize) -> Result<[f64; 2]> {
     let mut follower = Follower::start(&subject.command("follow", &server.remote())?)?;
     let range = size..size + CHANGES;
     let last = range.end - 1;
-    let inserts: Vec<String> = range
-        .clone()
-        .map(|i| northbound::add_given_port_transaction(2, i, router))
-        .collect();
-    let insert = follower.cpu_until(last, &northbound::port_mac(last), || {
-        client.pipeline(&inserts)
-    })?;
-    let updates: Vec<String> = range
-        .map(|i| northbound::update_port_transaction(2, i))
-        .collect();
-    let update = follower.cpu_until(last, &northbound::updated_mac(last), || {
-        client.pipeline(&updates)
-    })?;
+    let inserts: Vec<String> =
+        range.clone().map(|i| northbound::add_given_port_transaction(2, i, router)).collect();
+    let insert =
+        follower.cpu_until(last, &northbound::port_mac(last), || client.pipeline(&inserts))?;
+    let updates: Vec<String> = range.map(|i| northbound::update_port_transaction(2, i)).collect();
+    let update =
+        follower.cpu_until(last, &northbound::updated_mac(last), || client.pipeline(&updates))?;
     Ok([insert, update].map(|seconds| seconds * 1e6 / CHANGES as f64))
 }
 
@@ -205,9 +178,7 @@ struct Follower {
 
 impl Follower {
     fn start(command: &[impl AsRef<OsStr>]) -> Result<Self> {
-        let [program, arguments @ ..] = command else {
-            anyhow::bail!("no program")
-        };
+        let [program, arguments @ ..] = command else { anyhow::bail!("no program") };
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -215,11 +186,7 @@ impl Follower {
             .spawn()?;
         let input = child.stdin.take().context("a piped input")?;
         let output = BufReader::new(child.stdout.take().context("a piped output")?);
-        Ok(Self {
-            child,
-            input,
-            output,
-        })
+        Ok(Self { child, input, output })
     }
 
     /// Runs `work`, and returns the CPU seconds of the follower until its replica shows this
@@ -231,10 +198,7 @@ impl Follower {
         work: impl FnOnce() -> Result<()>,
     ) -> Result<f64> {
         writeln!(self.input, "{} {mac}", northbound::given_uuid(port))?;
-        ensure!(
-            self.line()?.trim() == "waiting",
-            "the follower does not wait"
-        );
+        ensure!(self.line()?.trim() == "waiting", "the follower does not wait");
         work()?;
         Ok(self.line()?.trim().parse()?)
     }
@@ -272,21 +236,14 @@ fn measure_memory() -> Result<()> {
         );
         line.push((rows as f64, bytes - base));
     }
-    println!(
-        "  exponent {:.3}",
-        growth_exponent(&line).context("memory grows")?
-    );
+    println!("  exponent {:.3}", growth_exponent(&line).context("memory grows")?);
     Ok(())
 }
 
 fn resident_bytes(server: &Server) -> Result<f64> {
     let command = Subject::Patchbay.command("resident", &server.remote())?;
     let output = Command::new(&command[0]).args(&command[1..]).output()?;
-    ensure!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 

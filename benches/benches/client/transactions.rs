@@ -26,10 +26,7 @@ pub(crate) fn report() -> Result<()> {
     println!(
         "{SMALL_TRANSACTIONS} small typed transactions on one connection, {IN_FLIGHT} in flight"
     );
-    let ways = [
-        ("separate", Pipelining::default()),
-        ("coalesced", Pipelining::coalesced()),
-    ];
+    let ways = [("separate", Pipelining::default()), ("coalesced", Pipelining::coalesced())];
     for kind in [ServerKind::Real, ServerKind::Simulator] {
         for (way, pipelining) in ways {
             let mut best = [0.0, f64::INFINITY, f64::INFINITY];
@@ -59,10 +56,7 @@ fn measure_large() -> Result<()> {
         let mut txn = TxnBuilder::new(&snapshot);
         let router = LogicalRouter {
             name: "connect_router_connect".into(),
-            ports: ports
-                .iter()
-                .map(|port| txn.insert(port))
-                .collect::<Result<_, _>>()?,
+            ports: ports.iter().map(|port| txn.insert(port)).collect::<Result<_, _>>()?,
             static_routes: routes
                 .iter()
                 .map(|route| txn.insert(route))
@@ -120,11 +114,7 @@ fn measure_small(kind: ServerKind, pipelining: Pipelining) -> Result<[f64; 3]> {
         let servers = server.cpu_time()?.saturating_sub(servers).as_secs_f64();
         let rows = client.snapshot().typed::<AddressSet>().len();
         ensure!(rows == SMALL_TRANSACTIONS, "the replica shows {rows} rows");
-        Ok::<_, anyhow::Error>([
-            SMALL_TRANSACTIONS as f64 / wall,
-            for_each(own),
-            for_each(servers),
-        ])
+        Ok::<_, anyhow::Error>([SMALL_TRANSACTIONS as f64 / wall, for_each(own), for_each(servers)])
     })?;
     let mut plain = patchbay_benches::client::RawClient::connect(server.socket())?;
     northbound::ensure_rows(&mut plain, "Address_Set", SMALL_TRANSACTIONS)
@@ -148,10 +138,7 @@ fn port(i: usize) -> LogicalRouterPort {
         mac: northbound::port_mac(i),
         networks: [format!("192.168.{}.{}/31", i / 128 % 256, i % 128 * 2)].into(),
         options: map([
-            (
-                "requested-chassis",
-                &format!("11f6f9b9-82ef-5507-b6b6-{node:012x}"),
-            ),
+            ("requested-chassis", &format!("11f6f9b9-82ef-5507-b6b6-{node:012x}")),
             ("requested-tnl-key", &(i % 32767 + 1).to_string()),
         ]),
         external_ids: external_ids(network, node),
@@ -184,8 +171,5 @@ fn external_ids(network: usize, node: usize) -> BTreeMap<String, String> {
 }
 
 fn map<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
-    pairs
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }

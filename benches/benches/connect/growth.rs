@@ -11,12 +11,8 @@ const SIZES: [(usize, usize); 5] = [(4, 100), (4, 500), (4, 2_000), (8, 2_000), 
 
 /// OVN-Kubernetes' network-connect controller on ovsdb-server: ports, and seconds to connect them.
 /// Measured on the machine on which the goals were set, so that only the growth compares.
-const OVN_KUBERNETES: [(f64, f64); 4] = [
-    (404.0, 0.21),
-    (2_004.0, 1.9),
-    (8_004.0, 25.7),
-    (8_008.0, 28.7),
-];
+const OVN_KUBERNETES: [(f64, f64); 4] =
+    [(404.0, 0.21), (2_004.0, 1.9), (8_004.0, 25.7), (8_008.0, 28.7)];
 
 pub(crate) fn report() -> Result<()> {
     print!("\n{:<40}", "growth");
@@ -52,9 +48,7 @@ pub(crate) fn report() -> Result<()> {
         ("pass without changes", unchanged),
         (
             "OVN-Kubernetes: connect all (quoted)",
-            OVN_KUBERNETES
-                .map(|(ports, seconds)| (ports, seconds * 1e6))
-                .to_vec(),
+            OVN_KUBERNETES.map(|(ports, seconds)| (ports, seconds * 1e6)).to_vec(),
         ),
     ];
     for (name, line) in lines {
@@ -64,17 +58,13 @@ pub(crate) fn report() -> Result<()> {
             // The quoted measurements have a few more ports.
             let point = line.iter().find(|(x, _)| (ports..ports + 8.0).contains(x));
             match point {
-                Some((_, micros)) => print!(
-                    "{:>12}",
-                    format_duration(Duration::from_secs_f64(micros / 1e6))
-                ),
+                Some((_, micros)) => {
+                    print!("{:>12}", format_duration(Duration::from_secs_f64(micros / 1e6)))
+                }
                 None => print!("{:>12}", "-"),
             }
         }
-        println!(
-            "  {:>8.2}",
-            growth_exponent(&line).context("costs are above 0")?
-        );
+        println!("  {:>8.2}", growth_exponent(&line).context("costs are above 0")?);
     }
     Ok(())
 }

@@ -5,10 +5,7 @@
 //! zone growth`, or some of these names, runs only those parts. The benchmark needs ovsdb-server and
 //! ovsdb-tool.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the tables are what this program is for"
-)]
+#![allow(clippy::print_stdout, reason = "the tables are what this program is for")]
 
 mod changes;
 mod growth;
@@ -28,16 +25,10 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments
-        .first()
-        .is_some_and(|first| first == memory::SUBJECT)
-    {
+    if arguments.first().is_some_and(|first| first == memory::SUBJECT) {
         return memory::subject();
     }
-    if arguments
-        .first()
-        .is_some_and(|first| first == zone_process::SUBJECT)
-    {
+    if arguments.first().is_some_and(|first| first == zone_process::SUBJECT) {
         return zone_process::subject(&arguments);
     }
     let parts: [(&str, Part); 6] = [

@@ -7,10 +7,7 @@ use crate::changes::measure_and_revert;
 use crate::table::{Goal, best, head};
 
 /// Cluster of all networks and nodes.
-const SIZE: ClusterSize = ClusterSize {
-    networks: 200,
-    nodes: 50,
-};
+const SIZE: ClusterSize = ClusterSize { networks: 200, nodes: 50 };
 /// Number of CNCs.
 const CONNECTS: usize = 100;
 /// Number of networks of each CNC.

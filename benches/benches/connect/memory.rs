@@ -15,9 +15,7 @@ const CONTROLLERS: usize = 8;
 
 pub(crate) fn report() -> Result<()> {
     println!("\nresident memory, 32,000 links");
-    let status = Command::new(std::env::current_exe()?)
-        .arg(SUBJECT)
-        .status()?;
+    let status = Command::new(std::env::current_exe()?).arg(SUBJECT).status()?;
     ensure!(status.success(), "the measured process failed");
     Ok(())
 }

@@ -69,28 +69,12 @@ pub(crate) fn report() -> Result<()> {
                 )
             }
         };
-        line(
-            &format!("{name}: plan, commit, visible in the replica"),
-            whole,
-            &goal,
-        );
-        line(
-            &format!("{name}: then, until the replica has been read again"),
-            live,
-            "",
-        );
+        line(&format!("{name}: plan, commit, visible in the replica"), whole, &goal);
+        line(&format!("{name}: then, until the replica has been read again"), live, "");
         line(&format!("{name}: the same transaction alone"), alone, "");
-        line(
-            &format!("{name}: the same transaction, with a client that monitors"),
-            followed,
-            "",
-        );
+        line(&format!("{name}: the same transaction, with a client that monitors"), followed, "");
         if matches!(kind, ServerKind::Simulator) {
-            line(
-                "ovsdb-server: the 32K transaction of --bench server",
-                unit,
-                "",
-            );
+            line("ovsdb-server: the 32K transaction of --bench server", unit, "");
         }
     }
     Ok(())
@@ -120,12 +104,9 @@ fn best(
         let transaction = |readers| measure_transaction(kind, size, objects, runtime, readers);
         let (alone, followed) = (transaction(Readers::None)?, transaction(Readers::One)?);
         let unit = match kind {
-            ServerKind::Simulator => send(
-                &Server::start(ServerKind::Real)?,
-                &unit,
-                Readers::None,
-                runtime,
-            )?,
+            ServerKind::Simulator => {
+                send(&Server::start(ServerKind::Real)?, &unit, Readers::None, runtime)?
+            }
             ServerKind::Real | ServerKind::Newest => alone,
         };
         anyhow::Ok([whole, live, alone, followed, unit])

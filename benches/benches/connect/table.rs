@@ -34,15 +34,11 @@ pub(crate) fn best(
     let pass = passes.iter().min_by_key(|pass| pass.total());
     let pass = pass.context("there is a run")?;
     let rows = pass.rows();
-    let per_row = u32::try_from(rows)
-        .ok()
-        .and_then(|rows| pass.total().checked_div(rows));
+    let per_row = u32::try_from(rows).ok().and_then(|rows| pass.total().checked_div(rows));
     let goal = match goal {
-        Goal::Time(goal) => format_goal(
-            pass.total().as_secs_f64(),
-            goal.as_secs_f64(),
-            &format_duration(goal),
-        ),
+        Goal::Time(goal) => {
+            format_goal(pass.total().as_secs_f64(), goal.as_secs_f64(), &format_duration(goal))
+        }
         Goal::Rows => "proportional to the rows".to_owned(),
     };
     println!(

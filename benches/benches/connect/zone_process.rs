@@ -22,14 +22,8 @@ const SELECTIONS: [(&str, &str); 5] = [
     ("whole", "the whole database"),
     ("tables", "all rows of the tables on which connects depend"),
     ("connects", "what connects depend on"),
-    (
-        "networks",
-        "with --networks: what networks and connects depend on",
-    ),
-    (
-        "two",
-        "that, and a second replica of what connects depend on",
-    ),
+    ("networks", "with --networks: what networks and connects depend on"),
+    ("two", "that, and a second replica of what connects depend on"),
 ];
 
 pub(crate) fn report() -> Result<()> {
@@ -59,10 +53,7 @@ pub(crate) fn report() -> Result<()> {
     let _listener = runtime.block_on(northbound.sim().listen(&target))?;
     println!(
         "\n{:<56} {:>10} {:>10} {:>10} {:>10}",
-        format!(
-            "zone controller on {} rows, nothing to do",
-            northbound.snapshot().row_count()
-        ),
+        format!("zone controller on {} rows, nothing to do", northbound.snapshot().row_count()),
         "rows",
         "time",
         "own CPU",
@@ -83,23 +74,17 @@ pub(crate) fn subject(arguments: &[String]) -> Result<()> {
     let [_, selection, remote] = arguments else {
         bail!("a selection and a remote");
     };
-    let (name, text) = SELECTIONS
-        .into_iter()
-        .find(|(name, _)| name == selection)
-        .unwrap_or(SELECTIONS[0]);
+    let (name, text) =
+        SELECTIONS.into_iter().find(|(name, _)| name == selection).unwrap_or(SELECTIONS[0]);
     let objects = ClusterSize::GOAL.connected_objects()?;
     let remotes = remote.parse()?;
     let config = match name {
         "tables" => {
-            let own_rows_only = [
-                "Logical_Router_Static_Route",
-                "Logical_Router_Policy",
-                "ACL",
-            ];
+            let own_rows_only = ["Logical_Router_Static_Route", "Logical_Router_Policy", "ACL"];
             let config = connects_config(remotes);
-            own_rows_only.into_iter().fold(config, |config, table| {
-                config.with_filter(table, Filter::all())
-            })
+            own_rows_only
+                .into_iter()
+                .fold(config, |config, table| config.with_filter(table, Filter::all()))
         }
         "connects" => connects_config(remotes),
         "networks" | "two" => networks_config(remotes),

@@ -18,28 +18,18 @@ use crate::table::{Table, best};
 const UNCHANGED_GOAL: Duration = Duration::from_secs(1);
 
 /// Measured commands.
-const NAMES: [&str; 4] = [
-    "apply, empty northbound",
-    "apply again",
-    "plan, no changes",
-    "apply, node added",
-];
+const NAMES: [&str; 4] =
+    ["apply, empty northbound", "apply again", "plan, no changes", "apply, node added"];
 
 pub(crate) fn report() -> Result<()> {
     let sizes = sizes();
     let program = workspace_program("patchbay")?;
-    let usages = sizes
-        .iter()
-        .map(|size| measure(&program, *size))
-        .collect::<Result<Vec<_>>>()?;
+    let usages = sizes.iter().map(|size| measure(&program, *size)).collect::<Result<Vec<_>>>()?;
     let table = Table::new("links; CPU of the command's process", &sizes);
     for (place, name) in NAMES.into_iter().enumerate() {
         let goal = matches!(name, "apply again" | "plan, no changes").then_some(UNCHANGED_GOAL);
         let times = |part: fn(&Usage) -> Duration| -> Vec<Duration> {
-            usages
-                .iter()
-                .map(|all: &[Usage; NAMES.len()]| part(&all[place]))
-                .collect()
+            usages.iter().map(|all: &[Usage; NAMES.len()]| part(&all[place])).collect()
         };
         table.print_times(name, &times(|usage| usage.cpu), goal);
         table.print_times("  wall-clock time", &times(|usage| usage.wall), None);
@@ -50,10 +40,7 @@ pub(crate) fn report() -> Result<()> {
 /// Measures the commands on one cluster, in the order of [`NAMES`].
 fn measure(program: &Path, size: ClusterSize) -> Result<[Usage; NAMES.len()]> {
     let folder = ScratchDir::new();
-    let (cluster, larger) = (
-        folder.path().join("cluster.yaml"),
-        folder.path().join("larger.yaml"),
-    );
+    let (cluster, larger) = (folder.path().join("cluster.yaml"), folder.path().join("larger.yaml"));
     write_manifests(&cluster, size)?;
     let nodes = size.nodes + 1;
     write_manifests(&larger, ClusterSize { nodes, ..size })?;
@@ -71,10 +58,7 @@ fn measure(program: &Path, size: ClusterSize) -> Result<[Usage; NAMES.len()]> {
         Ok(usage)
     };
     let cpu = |usage: &Usage| usage.cpu;
-    let first = best(
-        || run(&Server::start(ServerKind::Simulator)?, "apply", &cluster),
-        cpu,
-    )?;
+    let first = best(|| run(&Server::start(ServerKind::Simulator)?, "apply", &cluster), cpu)?;
     let server = Server::start(ServerKind::Simulator)?;
     run(&server, "apply", &cluster)?;
     // The exit status of `plan` also proves that nothing would change.

@@ -6,10 +6,7 @@
 //! process, `commands` measures `patchbay apply` and `patchbay plan` with ovsdb-sim and needs
 //! OVN's schema. `objects` measures `patchbay plan` on up to 10,000 objects of one kind.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the tables are what this program is for"
-)]
+#![allow(clippy::print_stdout, reason = "the tables are what this program is for")]
 
 mod commands;
 mod objects;
@@ -32,11 +29,8 @@ const NODES: [usize; 4] = [25, 100, 400, 2_000];
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let parts: [(&str, Part); 3] = [
-        ("passes", passes::report),
-        ("commands", commands::report),
-        ("objects", objects::report),
-    ];
+    let parts: [(&str, Part); 3] =
+        [("passes", passes::report), ("commands", commands::report), ("objects", objects::report)];
     parts::run(&parts, &arguments)
 }
 
@@ -45,10 +39,7 @@ fn sizes() -> Vec<ClusterSize> {
     let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
     NODES
         .into_iter()
-        .map(|nodes| ClusterSize {
-            networks: NETWORKS,
-            nodes,
-        })
+        .map(|nodes| ClusterSize { networks: NETWORKS, nodes })
         .filter(|size| limit.is_none_or(|limit| size.links() <= limit))
         .collect()
 }

@@ -105,11 +105,7 @@ fn networks(count: usize) -> String {
     let count = count / 4;
     let mut yaml = namespaces(count);
     for number in 0..count {
-        push_network(
-            &mut yaml,
-            number,
-            &format!("{{matchLabels: {{team: t{number}}}}}"),
-        );
+        push_network(&mut yaml, number, &format!("{{matchLabels: {{team: t{number}}}}}"));
     }
     yaml
 }
@@ -117,11 +113,7 @@ fn networks(count: usize) -> String {
 fn idle_connects(count: usize) -> String {
     let mut yaml = namespaces(1_000);
     for number in 0..1_000 {
-        push_network(
-            &mut yaml,
-            number,
-            &format!("{{matchLabels: {{team: t{number}}}}}"),
-        );
+        push_network(&mut yaml, number, &format!("{{matchLabels: {{team: t{number}}}}}"));
     }
     for number in 0..count {
         push_connect(&mut yaml, number, "nothing");
@@ -132,11 +124,7 @@ fn idle_connects(count: usize) -> String {
 fn shared_connects(count: usize) -> String {
     let mut yaml = namespaces(2);
     for number in 0..2 {
-        push_network(
-            &mut yaml,
-            number,
-            &format!("{{matchLabels: {{team: t{number}}}}}"),
-        );
+        push_network(&mut yaml, number, &format!("{{matchLabels: {{team: t{number}}}}}"));
     }
     for number in 0..count {
         push_connect(&mut yaml, number, "w0, w1");

@@ -26,26 +26,15 @@ struct Passes {
 pub(crate) fn report() -> Result<()> {
     let sizes = sizes();
     let table = Table::new("links; northbound in this process", &sizes);
-    let passes = sizes
-        .iter()
-        .map(|size| measure(*size))
-        .collect::<Result<Vec<_>>>()?;
+    let passes = sizes.iter().map(|size| measure(*size)).collect::<Result<Vec<_>>>()?;
     let each = |pass: fn(&Passes) -> NetworksPass| -> Vec<NetworksPass> {
         passes.iter().map(pass).collect()
     };
     let lines = [
         ("first pass, empty northbound", each(|all| all.first), None),
-        (
-            "second pass, without changes",
-            each(|all| all.unchanged),
-            Some(UNCHANGED_GOAL),
-        ),
+        ("second pass, without changes", each(|all| all.unchanged), Some(UNCHANGED_GOAL)),
         ("node added", each(|all| all.node_added), Some(NODE_GOAL)),
-        (
-            "node removed",
-            each(|all| all.node_removed),
-            Some(NODE_GOAL),
-        ),
+        ("node removed", each(|all| all.node_removed), Some(NODE_GOAL)),
     ];
     for (name, passes, goal) in lines {
         let times = |part: fn(&NetworksPass) -> Duration| -> Vec<Duration> {
@@ -69,10 +58,7 @@ fn measure(size: ClusterSize) -> Result<Passes> {
         read_cluster(&file)
     };
     let cluster = read(size)?;
-    let larger = read(ClusterSize {
-        nodes: size.nodes + 1,
-        ..size
-    })?;
+    let larger = read(ClusterSize { nodes: size.nodes + 1, ..size })?;
 
     let first = best(|| NetworksZone::new()?.pass(&cluster), NetworksPass::total)?;
     let mut zone = NetworksZone::new()?;
@@ -100,10 +86,5 @@ fn measure(size: ClusterSize) -> Result<Passes> {
         zone.row_count()
     );
     let node_removed = node_removed.into_iter().min_by_key(NetworksPass::total);
-    Ok(Passes {
-        first,
-        unchanged,
-        node_added,
-        node_removed: node_removed.unwrap_or_default(),
-    })
+    Ok(Passes { first, unchanged, node_added, node_removed: node_removed.unwrap_or_default() })
 }

@@ -24,9 +24,7 @@ impl Table {
             print!("{:>12}", size.links());
         }
         println!("  exponent");
-        Self {
-            sizes: sizes.to_vec(),
-        }
+        Self { sizes: sizes.to_vec() }
     }
 
     /// Prints the times of one measurement. A goal is one for [`ClusterSize::GOAL`].
@@ -42,10 +40,7 @@ impl Table {
         let is_goal_size = self.sizes.last() == Some(&ClusterSize::GOAL);
         if let (true, Some(goal), Some(largest)) = (is_goal_size, goal, times.last()) {
             let (largest, seconds) = (largest.as_secs_f64(), goal.as_secs_f64());
-            print!(
-                "  {}",
-                format_goal(largest, seconds, &format_duration(goal))
-            );
+            print!("  {}", format_goal(largest, seconds, &format_duration(goal)));
         }
         println!();
     }

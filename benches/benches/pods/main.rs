@@ -61,16 +61,8 @@ const LINES: [Line; 9] = [
         of: |figures| figures.next_pass,
         goal: None,
     },
-    Line {
-        name: "no change",
-        of: |figures| figures.unchanged,
-        goal: None,
-    },
-    Line {
-        name: "policy that selects all pods",
-        of: |figures| figures.policy_first,
-        goal: None,
-    },
+    Line { name: "no change", of: |figures| figures.unchanged, goal: None },
+    Line { name: "policy that selects all pods", of: |figures| figures.policy_first, goal: None },
     Line {
         name: "one pod more that the policy selects",
         of: |figures| figures.policy_pod_added,
@@ -93,16 +85,8 @@ const WATCHED: &str = "watched";
 
 /// Clusters whose objects are watched: one with many networks, and one with many nodes.
 const WATCHED_SIZES: [WatchedSize; 2] = [
-    WatchedSize {
-        networks: 1_000,
-        nodes: 100,
-        pods: 10_000,
-    },
-    WatchedSize {
-        networks: 16,
-        nodes: 3_000,
-        pods: 250,
-    },
+    WatchedSize { networks: 1_000, nodes: 100, pods: 10_000 },
+    WatchedSize { networks: 16, nodes: 3_000, pods: 250 },
 ];
 
 /// Measures the clusters whose objects are watched, with these features.
@@ -148,14 +132,9 @@ fn main() -> Result<()> {
         return report_watched(&features);
     }
     let limit = std::env::args().find_map(|argument| argument.parse::<usize>().ok());
-    let sizes: Vec<usize> = PODS
-        .into_iter()
-        .filter(|pods| limit.is_none_or(|limit| *pods <= limit))
-        .collect();
-    let all = sizes
-        .iter()
-        .map(|pods| measure(*pods))
-        .collect::<Result<Vec<_>>>()?;
+    let sizes: Vec<usize> =
+        PODS.into_iter().filter(|pods| limit.is_none_or(|limit| *pods <= limit)).collect();
+    let all = sizes.iter().map(|pods| measure(*pods)).collect::<Result<Vec<_>>>()?;
     print!("{:<46}", "pods in one zone");
     for size in &sizes {
         print!("{size:>12}");

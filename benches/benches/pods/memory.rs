@@ -30,13 +30,7 @@ pub(crate) fn measure(count: usize) -> Result<Memory> {
     drop(pods);
     zone.commit(change)?;
     zone.plan_pods()?;
-    let Zone {
-        objects: inputs,
-        allocator,
-        pod_controller: controller,
-        database,
-        ..
-    } = zone;
+    let Zone { objects: inputs, allocator, pod_controller: controller, database, .. } = zone;
     let all = ALLOCATOR.allocated();
     drop(controller);
     let without_controller = ALLOCATOR.allocated();

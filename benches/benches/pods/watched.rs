@@ -80,11 +80,7 @@ pub(crate) fn report(size: WatchedSize, features: &BTreeSet<Feature>) -> Result<
     }
     let burst = zone.pass()?;
     print_line(&format!("{BURST} pods at once"), burst);
-    println!(
-        "{:<46}{:>12.0}",
-        "  pods per second",
-        BURST as f64 / burst.as_secs_f64()
-    );
+    println!("{:<46}{:>12.0}", "  pods per second", BURST as f64 / burst.as_secs_f64());
     drop(zone.restart());
     let restart = zone.pass()?;
     let rows = zone.reconciler.northbound().snapshot().row_count();
@@ -117,10 +113,7 @@ impl WatchedZone {
         let folder = ScratchDir::new();
         let file = folder.path().join("cluster.yaml");
         fs::write(&file, manifests(size, features))?;
-        let settings = ClusterSettings {
-            features: features.clone(),
-            ..ClusterSettings::default()
-        };
+        let settings = ClusterSettings { features: features.clone(), ..ClusterSettings::default() };
         let inventory = read(&file, &settings)?;
         Ok(Self {
             runtime: Runtime::new()?,
@@ -175,11 +168,7 @@ impl WatchedZone {
             },
             "spec": {"nodeName": ZONE, "containers": []},
         }))?;
-        self.inventory.pods.insert(Sourced {
-            object,
-            origin: Origin::Cluster,
-            position: 0,
-        });
+        self.inventory.pods.insert(Sourced { object, origin: Origin::Cluster, position: 0 });
         Ok(())
     }
 
@@ -199,11 +188,7 @@ impl WatchedZone {
         let subnets = node_subnets(self.size, number);
         let annotations = object.annotations_mut();
         annotations.insert("k8s.ovn.org/node-subnets".to_owned(), subnets);
-        self.inventory.nodes.insert(Sourced {
-            object,
-            origin: Origin::Cluster,
-            position: 0,
-        });
+        self.inventory.nodes.insert(Sourced { object, origin: Origin::Cluster, position: 0 });
         Ok(())
     }
 

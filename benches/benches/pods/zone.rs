@@ -79,10 +79,7 @@ fn measure_once(count: usize) -> Result<Figures> {
     let (pods_first, change) = zone.add_pods(pods)?;
     let pods_commit = zone.commit(change)?;
     let (next_pass, change) = zone.plan_pods()?;
-    ensure!(
-        change.transaction.is_none(),
-        "a pass without changes has a transaction"
-    );
+    ensure!(change.transaction.is_none(), "a pass without changes has a transaction");
 
     let (unchanged, _) = zone.plan_pods()?;
 
@@ -103,10 +100,7 @@ fn measure_once(count: usize) -> Result<Figures> {
         let watch = Stopwatch::start()?;
         let change = zone.plan_policies()?;
         policy_pod_added = policy_pod_added.min(watch.stop()?);
-        ensure!(
-            change.transaction.is_some(),
-            "the policy does not select a pod"
-        );
+        ensure!(change.transaction.is_some(), "the policy does not select a pod");
         zone.commit(change)?;
         zone.plan_policies()?;
     }
@@ -166,19 +160,12 @@ fn slice(number: usize, endpoints: std::ops::Range<usize>) -> EndpointSlice {
         name: format!("web-{number}").into(),
         network: Some("blue_l3".to_owned()),
         endpoints: endpoints.collect(),
-        ports: vec![EndpointPort {
-            name: String::new(),
-            protocol: Protocol::Tcp,
-            port: 8080,
-        }],
+        ports: vec![EndpointPort { name: String::new(), protocol: Protocol::Tcp, port: 8080 }],
     }
 }
 
 fn service_key() -> ServiceKey {
-    ServiceKey {
-        namespace: "blue".into(),
-        name: "web".into(),
-    }
+    ServiceKey { namespace: "blue".into(), name: "web".into() }
 }
 
 /// A zone with its database and controllers.
@@ -196,10 +183,7 @@ impl Zone {
     pub(crate) fn new() -> Result<Self> {
         let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
         let mut txn = TxnBuilder::new(&database.snapshot());
-        txn.insert(&LogicalSwitch {
-            name: "blue_l3_n1".to_owned(),
-            ..LogicalSwitch::default()
-        })?;
+        txn.insert(&LogicalSwitch { name: "blue_l3_n1".to_owned(), ..LogicalSwitch::default() })?;
         txn.insert(&LogicalRouter {
             name: "GR_blue_l3_n1".to_owned(),
             ..LogicalRouter::default()
@@ -210,10 +194,7 @@ impl Zone {
         })?;
         database.transact(txn.finish().operations())?;
 
-        let key = NadKey {
-            namespace: "blue".to_owned(),
-            name: "l3".to_owned(),
-        };
+        let key = NadKey { namespace: "blue".to_owned(), name: "l3".to_owned() };
         let definition = AttachmentDefinition {
             key: key.clone(),
             config: Some(CONFIG),
@@ -231,12 +212,8 @@ impl Zone {
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into();
-        let node = NodeObject {
-            name: "n1",
-            created: None,
-            labels: None,
-            annotations: Some(&annotations),
-        };
+        let node =
+            NodeObject { name: "n1", created: None, labels: None, annotations: Some(&annotations) };
         let objects = NetworkObjects {
             networks: Networks::from_definitions([definition.clone()], &labelled),
             definitions: [(key, definition)].into(),
@@ -279,15 +256,9 @@ impl Zone {
 
     pub(crate) fn plan_pods(&mut self) -> Result<(Duration, Change)> {
         let watch = Stopwatch::start()?;
-        ensure!(
-            self.allocator.allocate(&self.objects).is_empty(),
-            "pods without addresses"
-        );
+        ensure!(self.allocator.allocate(&self.objects).is_empty(), "pods without addresses");
         let snapshot = self.database.snapshot();
-        let change = self
-            .pod_controller
-            .plan(&self.objects, &snapshot)
-            .into_change()?;
+        let change = self.pod_controller.plan(&self.objects, &snapshot).into_change()?;
         Ok((watch.stop()?, change))
     }
 
@@ -306,9 +277,7 @@ impl Zone {
 
     fn plan_policies(&mut self) -> Result<Change, PlanError> {
         let snapshot = self.database.snapshot();
-        self.policy_controller
-            .plan(&self.objects, &snapshot)
-            .into_change()
+        self.policy_controller.plan(&self.objects, &snapshot).into_change()
     }
 
     fn add_service(&mut self, endpoints: usize) -> Result<()> {
@@ -319,8 +288,7 @@ impl Zone {
                 "ports": [{"port": 80, "targetPort": 8080, "protocol": "TCP"}],
             },
         }))?;
-        self.objects
-            .put_service(conversion::network_service(&service));
+        self.objects.put_service(conversion::network_service(&service));
         for number in 0..endpoints.div_ceil(SLICE_ENDPOINTS) {
             self.objects.put_slice(slice(number, 0..SLICE_ENDPOINTS));
         }
@@ -329,9 +297,7 @@ impl Zone {
 
     fn plan_services(&mut self) -> Result<Change, PlanError> {
         let snapshot = self.database.snapshot();
-        self.service_controller
-            .plan(&self.objects, &snapshot)
-            .into_change()
+        self.service_controller.plan(&self.objects, &snapshot).into_change()
     }
 
     /// Commits a change. Returns the time of the transaction.

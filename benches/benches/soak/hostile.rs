@@ -78,9 +78,7 @@ fn storm_with_unfinished_messages(socket: &Path, _number: u64) -> Result<()> {
 /// A request of many clauses over all rows.
 fn send_long_request(socket: &Path, _number: u64) -> Result<()> {
     let mut stream = connect(socket)?;
-    let clauses: Vec<_> = (0..2_000)
-        .map(|i| format!("[\"name\",\"!=\",\"no{i}\"]"))
-        .collect();
+    let clauses: Vec<_> = (0..2_000).map(|i| format!("[\"name\",\"!=\",\"no{i}\"]")).collect();
     let select = format!(
         "{{\"id\":1,\"method\":\"transact\",\"params\":[\"OVN_Northbound\",{{\"op\":\"select\",\
          \"table\":\"Logical_Switch\",\"where\":[{}]}}]}}",

@@ -9,10 +9,7 @@
 //! started on its journal. At the end the rows are those that the writers know, each once, and the
 //! memory is that of a server that has just been started on the same journal.
 
-#![allow(
-    clippy::print_stdout,
-    reason = "the report is what this program is for"
-)]
+#![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 
 mod hostile;
 mod server;
@@ -45,9 +42,7 @@ const ALLOWED_REST_BYTES: u64 = 16 << 20;
 fn main() -> Result<()> {
     let seconds = std::env::args().find_map(|argument| argument.parse().ok());
     let duration = Duration::from_secs(seconds.unwrap_or(DEFAULT_SECONDS));
-    let given = std::env::args()
-        .skip(1)
-        .find(|argument| argument.contains('/'));
+    let given = std::env::args().skip(1).find(|argument| argument.contains('/'));
     let server = SoakServer::start(given.map(PathBuf::from))?;
     let is_over = AtomicBool::new(false);
     let (mut kills, mut faults, mut rounds, mut attacks) = (0, 0, 0, BTreeMap::new());
@@ -120,10 +115,7 @@ fn main() -> Result<()> {
         mib(used),
         mib(fresh)
     );
-    ensure!(
-        used <= fresh + ALLOWED_REST_BYTES,
-        "memory does not come back"
-    );
+    ensure!(used <= fresh + ALLOWED_REST_BYTES, "memory does not come back");
     Ok(())
 }
 
@@ -138,9 +130,7 @@ fn check_rows(server: &SoakServer, reports: &[WriterReport]) -> Result<usize> {
     ensure!(doubled.is_empty(), "doubled: {doubled:?}");
     let known: usize = reports.iter().map(|report| report.rows.len()).sum();
     for name in reports.iter().flat_map(|report| &report.rows) {
-        counts
-            .remove(name.as_str())
-            .with_context(|| format!("lost: {name}"))?;
+        counts.remove(name.as_str()).with_context(|| format!("lost: {name}"))?;
     }
     ensure!(counts.is_empty(), "deleted rows are back: {counts:?}");
     Ok(known)

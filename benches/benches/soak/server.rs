@@ -46,12 +46,7 @@ impl SoakServer {
         let folder = ScratchDir::new();
         let socket = folder.path().join("sock");
         let running = start(&program, folder.path(), true)?;
-        Ok(Self {
-            program,
-            folder,
-            socket,
-            running: Mutex::new(running),
-        })
+        Ok(Self { program, folder, socket, running: Mutex::new(running) })
     }
 
     pub(crate) fn socket(&self) -> &Path {
@@ -140,10 +135,7 @@ impl SoakServer {
 
 impl Drop for SoakServer {
     fn drop(&mut self) {
-        let running = self
-            .running
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Both calls fail only if the server has ended.
         running.child.kill().unwrap_or_default();
         let _ = running.child.wait();
@@ -155,11 +147,7 @@ fn start(program: &Path, folder: &Path, is_new: bool) -> Result<Running> {
     command
         .current_dir(folder)
         .arg(format!("--listen=punix:{}", folder.join("sock").display()))
-        .args([
-            "--journal=journal",
-            "--unixctl=ctl",
-            "--control=127.0.0.1:0",
-        ])
+        .args(["--journal=journal", "--unixctl=ctl", "--control=127.0.0.1:0"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     if is_new {

@@ -34,12 +34,7 @@ pub(crate) struct WriterReport {
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(server: &'a SoakServer, number: usize) -> Self {
-        Self {
-            server,
-            number,
-            connection: None,
-            report: WriterReport::default(),
-        }
+        Self { server, number, connection: None, report: WriterReport::default() }
     }
 
     /// Writes until the end.
@@ -107,9 +102,7 @@ impl<'a> Writer<'a> {
     fn transact(&mut self, operation: &Value) -> Result<Vec<Value>> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            None => self
-                .connection
-                .insert(Connection::open(self.server.socket())?),
+            None => self.connection.insert(Connection::open(self.server.socket())?),
         };
         connection.transact(std::slice::from_ref(operation))
     }

@@ -34,10 +34,7 @@ pub struct ClusterSize {
 
 impl ClusterSize {
     /// Size to which the goals refer: 32,000 links.
-    pub const GOAL: Self = Self {
-        networks: 16,
-        nodes: 2_000,
-    };
+    pub const GOAL: Self = Self { networks: 16, nodes: 2_000 };
 
     /// Number of links: ports of a connect router that joins all networks.
     pub const fn links(self) -> usize {
@@ -49,10 +46,8 @@ impl ClusterSize {
     /// # Errors
     /// The inputs are refused, because the types of the controller have changed.
     pub fn objects(self) -> Result<ZoneObjects> {
-        let settings = ClusterSettings {
-            families: vec![IpFamily::V4],
-            ..ClusterSettings::default()
-        };
+        let settings =
+            ClusterSettings { families: vec![IpFamily::V4], ..ClusterSettings::default() };
         let mut objects = ZoneObjects::new(ZONE, &settings);
         objects.set_connectable_networks(&networks(self.networks)?);
         for number in 0..self.nodes {
@@ -78,10 +73,7 @@ impl ClusterSize {
     /// The schema lacks a table.
     pub fn prerequisites(self, snapshot: &Snapshot) -> Result<Transaction> {
         let mut txn = TxnBuilder::with_uuids(snapshot, UuidSource::seeded(2));
-        txn.insert(&Copp {
-            name: "ovnkube-default".into(),
-            ..Copp::default()
-        })?;
+        txn.insert(&Copp { name: "ovnkube-default".into(), ..Copp::default() })?;
         for number in 0..self.networks {
             let network = network(number);
             txn.insert(&LogicalRouter {
@@ -202,10 +194,7 @@ mod tests {
 
     #[test]
     fn plans_on_what_connects_read_are_those_on_the_whole_database() {
-        let size = ClusterSize {
-            networks: 3,
-            nodes: 4,
-        };
+        let size = ClusterSize { networks: 3, nodes: 4 };
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let mut northbound = Embedded::new(1).unwrap();

@@ -55,11 +55,7 @@ impl ConnectZone {
         let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
         let prerequisites = size.prerequisites(&database.snapshot())?;
         database.transact(prerequisites.operations())?;
-        Ok(Self {
-            objects,
-            database,
-            controller: ZoneController::default(),
-        })
+        Ok(Self { objects, database, controller: ZoneController::default() })
     }
 
     /// Plans and commits once.
@@ -70,10 +66,7 @@ impl ConnectZone {
         let snapshot = self.database.snapshot();
         let started = Stopwatch::start()?;
         let plan = self.controller.plan(&self.objects, &snapshot);
-        let mut pass = ConnectPass {
-            plan: started.stop()?,
-            ..ConnectPass::default()
-        };
+        let mut pass = ConnectPass { plan: started.stop()?, ..ConnectPass::default() };
         // The database changes rows in place that no snapshot holds.
         drop(snapshot);
         let started = Stopwatch::start()?;

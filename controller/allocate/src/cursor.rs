@@ -16,9 +16,7 @@ impl Cursor {
     ) -> Option<u32> {
         let (first, end) = range.into_inner();
         let start = self.0.max(first);
-        let found = (start..=end)
-            .chain(first..start)
-            .find(|number| is_free(*number))?;
+        let found = (start..=end).chain(first..start).find(|number| is_free(*number))?;
         self.0 = found + 1;
         Some(found)
     }

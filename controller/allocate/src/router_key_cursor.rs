@@ -20,9 +20,8 @@ impl RouterKeyCursor {
         let (first, last) = DatapathKey::ALLOCATABLE.into_inner();
         let key = |number: u32| DatapathKey::try_new(number.into()).ok();
         let mut cursor = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = cursor.next(first.get()..=last.get(), |number| {
-            key(number).is_some_and(&is_free)
-        })?;
+        let found =
+            cursor.next(first.get()..=last.get(), |number| key(number).is_some_and(&is_free))?;
         key(found)
     }
 }

@@ -64,15 +64,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 fn annotation(inventory: &Inventory, node: &str, key: &str) -> String {
-    inventory
-        .nodes
-        .named(node)
-        .unwrap()
-        .metadata
-        .annotations
-        .as_ref()
-        .unwrap()[key]
-        .clone()
+    inventory.nodes.named(node).unwrap().metadata.annotations.as_ref().unwrap()[key].clone()
 }
 
 fn new_folder() -> TempDir {
@@ -82,11 +74,9 @@ fn new_folder() -> TempDir {
 #[test]
 fn allocated_values_stay_with_their_owner() {
     let folder = new_folder();
-    let first = run(
-        folder.path(),
-        &(EXAMPLE.to_owned() + &network("net", "Primary", "10.0.0.0/16")),
-    )
-    .unwrap();
+    let first =
+        run(folder.path(), &(EXAMPLE.to_owned() + &network("net", "Primary", "10.0.0.0/16")))
+            .unwrap();
     assert_eq!(
         names(folder.path()),
         [
@@ -114,14 +104,9 @@ fn allocated_values_stay_with_their_owner() {
         annotation(&second, "a", "k8s.ovn.org/node-subnets"),
         r#"{"blue_m":["10.1.1.0/24"],"blue_net":["10.0.0.0/24"]}"#
     );
-    let nad = second
-        .network_attachment_definitions
-        .get(&ObjectKey::namespaced("blue", "m"))
-        .unwrap();
-    assert_eq!(
-        nad.object.metadata.annotations.as_ref().unwrap()["k8s.ovn.org/network-id"],
-        "2"
-    );
+    let nad =
+        second.network_attachment_definitions.get(&ObjectKey::namespaced("blue", "m")).unwrap();
+    assert_eq!(nad.object.metadata.annotations.as_ref().unwrap()["k8s.ovn.org/network-id"], "2");
     // Conditions keep their time as well.
     let before = files(folder.path());
     run(folder.path(), &yaml).unwrap();
@@ -150,18 +135,11 @@ fn the_manifest_has_the_last_word() {
 #[test]
 fn state_is_removed_with_its_object() {
     let folder = new_folder();
-    run(
-        folder.path(),
-        &(EXAMPLE.to_owned() + &network("net", "Primary", "10.0.0.0/16")),
-    )
-    .unwrap();
+    run(folder.path(), &(EXAMPLE.to_owned() + &network("net", "Primary", "10.0.0.0/16"))).unwrap();
     let own = folder.path().join("nodes/own.yaml");
     fs::write(&own, "apiVersion: v1\nkind: Node\nmetadata: {name: own}\n").unwrap();
-    let inventory = run(
-        folder.path(),
-        "apiVersion: v1\nkind: Node\nmetadata: {name: b}\n",
-    )
-    .unwrap();
+    let inventory =
+        run(folder.path(), "apiVersion: v1\nkind: Node\nmetadata: {name: b}\n").unwrap();
     assert_eq!(annotation(&inventory, "b", "k8s.ovn.org/node-id"), "3");
     assert!(inventory.network_attachment_definitions.is_empty());
     assert_eq!(names(folder.path()), ["nodes/b.yaml", "nodes/own.yaml"]);
@@ -170,11 +148,7 @@ fn state_is_removed_with_its_object() {
 #[test]
 fn immutable_fields_are_refused_while_there_is_state() {
     let folder = new_folder();
-    run(
-        folder.path(),
-        &(EXAMPLE.to_owned() + &network("net", "Primary", "10.0.0.0/16")),
-    )
-    .unwrap();
+    run(folder.path(), &(EXAMPLE.to_owned() + &network("net", "Primary", "10.0.0.0/16"))).unwrap();
     let changed = EXAMPLE.to_owned() + &network("net", "Primary", "10.9.0.0/16");
     let error = run(folder.path(), &changed).unwrap_err().to_string();
     assert_eq!(
@@ -222,8 +196,7 @@ fn unreadable_annotations_are_reported_with_their_file() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(
         &path,
-        text.replace("node-id: \"2\"", "node-id: two")
-            .replace("node-id: '2'", "node-id: two"),
+        text.replace("node-id: \"2\"", "node-id: two").replace("node-id: '2'", "node-id: two"),
     )
     .unwrap();
     let error = run(folder.path(), EXAMPLE).unwrap_err().to_string();
@@ -242,22 +215,10 @@ fn a_file_that_cannot_be_written_is_named() {
     let folder = new_folder();
     fs::write(folder.path().join("nodes"), "").unwrap();
     let inventory = read_manifests(&["-".into()], &mut EXAMPLE.as_bytes()).unwrap();
-    let error = StateFolder::new(folder.path())
-        .save(&inventory)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("cannot create ") && error.contains("nodes: "),
-        "{error}"
-    );
-    let error = StateFolder::new(folder.path())
-        .load()
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("cannot list ") && error.contains("nodes: "),
-        "{error}"
-    );
+    let error = StateFolder::new(folder.path()).save(&inventory).unwrap_err().to_string();
+    assert!(error.starts_with("cannot create ") && error.contains("nodes: "), "{error}");
+    let error = StateFolder::new(folder.path()).load().unwrap_err().to_string();
+    assert!(error.starts_with("cannot list ") && error.contains("nodes: "), "{error}");
 }
 
 #[test]
@@ -265,10 +226,8 @@ fn any_text_survives() {
     let folder = new_folder();
     let texts = "{a: 'yes', b: '2', c: 'n', d: '~', e: \"x\\ny: z\\n\", f: '# x', g: '{}', h: '', i: ' a ', j: '0x1', k: '1e3'}";
     let yaml = EXAMPLE.to_owned()
-        + &network("net", "Primary", "10.0.0.0/16").replace(
-            "{name: net,",
-            &format!("{{name: net, annotations: {texts},"),
-        );
+        + &network("net", "Primary", "10.0.0.0/16")
+            .replace("{name: net,", &format!("{{name: net, annotations: {texts},"));
     let first = run(folder.path(), &yaml).unwrap();
     let state = StateFolder::new(folder.path()).load().unwrap();
     let key = ObjectKey::namespaced("blue", "net");

@@ -28,9 +28,7 @@ pub(super) async fn inventory(
     config.read_timeout = Some(silence_limit);
     let failed = |error: &dyn std::fmt::Display| Failure::Cluster(error.to_string());
     let client = client(config).map_err(|error| failed(&error))?;
-    list_inventory(&client)
-        .await
-        .map_err(|error| failed(&error))
+    list_inventory(&client).await.map_err(|error| failed(&error))
 }
 
 /// Reads the configuration of a client from a kubeconfig file.
@@ -65,14 +63,10 @@ pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
 fn authority_file(kubeconfig: &Kubeconfig) -> Option<PathBuf> {
     let current = kubeconfig.current_context.as_ref()?;
     let mut contexts = kubeconfig.contexts.iter();
-    let context = contexts
-        .find(|one| one.name == *current)?
-        .context
-        .as_ref()?;
+    let context = contexts.find(|one| one.name == *current)?.context.as_ref()?;
     let mut clusters = kubeconfig.clusters.iter();
     let cluster = clusters.find(|one| one.name == context.cluster)?;
     let cluster = cluster.cluster.as_ref()?;
     let file = cluster.certificate_authority.as_ref();
-    file.filter(|_| cluster.certificate_authority_data.is_none())
-        .map(Into::into)
+    file.filter(|_| cluster.certificate_authority_data.is_none()).map(Into::into)
 }

@@ -60,9 +60,8 @@ fn record(
     names: &BTreeSet<ObjectName>,
     folder: Option<&StateFolder>,
 ) -> Result<(), StateError> {
-    folder.map_or(Ok(()), |folder| {
-        folder.record_applied(zone, names.iter().map(ObjectName::as_str))
-    })
+    folder
+        .map_or(Ok(()), |folder| folder.record_applied(zone, names.iter().map(ObjectName::as_str)))
 }
 
 /// The folder with the records of a database. `None`: an embedded database does not stay.

@@ -44,17 +44,13 @@ pub(super) async fn apply(
         manifests.input.manifest_limit.bytes(),
     )?;
     let mut session = ApplySession::default();
-    let applied = session
-        .apply(manifests, inventory, (state.as_ref(), prune), console)
-        .await;
+    let applied = session.apply(manifests, inventory, (state.as_ref(), prune), console).await;
     let cluster = session.cluster.as_ref();
     let refused = cluster.map_or(0, |cluster| cluster.inventory.refused.len());
     let refusals = cluster.map(Cluster::refusals);
     let zones = cluster.filter(|cluster| cluster.settings().databases == Databases::Zone);
-    let vpcs: Vec<String> = zones
-        .into_iter()
-        .flat_map(|one| one.inventory.kube_ovn_objects())
-        .collect();
+    let vpcs: Vec<String> =
+        zones.into_iter().flat_map(|one| one.inventory.kube_ovn_objects()).collect();
     leave_to_exit(session);
     applied?;
     let refusals = refusals.into_iter().flatten();
@@ -261,14 +257,9 @@ impl ApplySession {
             .map(|zone| Box::pin(zone.northbound_mut().wait_for_resync()))
             .collect();
         poll_fn(|context| {
-            let is_ready = resyncs
-                .iter_mut()
-                .any(|resync| resync.as_mut().poll(context).is_ready());
-            if is_ready {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
+            let is_ready =
+                resyncs.iter_mut().any(|resync| resync.as_mut().poll(context).is_ready());
+            if is_ready { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
@@ -289,8 +280,5 @@ async fn wait_until_live(zone: &ZoneReconciler<NorthboundHandle>) -> Result<(), 
     zone.northbound()
         .wait_until_live()
         .await
-        .map_err(|source| Failure::Unreachable {
-            zone: zone.zone().to_owned(),
-            source,
-        })
+        .map_err(|source| Failure::Unreachable { zone: zone.zone().to_owned(), source })
 }

@@ -34,10 +34,7 @@ impl ApplyReport {
         outcome: ZoneOutcome,
     ) -> Result<(), Failure> {
         let name = zone.zone();
-        let unprintable = |message: String| Failure::Print {
-            zone: name.to_owned(),
-            message,
-        };
+        let unprintable = |message: String| Failure::Print { zone: name.to_owned(), message };
         let snapshot = zone.northbound().snapshot();
         let routers = RoutersByName::new(&snapshot);
         let text = text::render_zone(name, &outcome, &routers)

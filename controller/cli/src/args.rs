@@ -96,10 +96,7 @@ pub(super) struct Crds {
 #[command(mut_arg("service", |range| range.default_value("10.96.0.0/16").help(
     "Range of the cluster IPs of services, at most one per IP family"
 )))]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each flag of the command is one"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each flag of the command is one")]
 pub(super) struct Deploy {
     /// The namespace of both controllers, their accounts, reports and leases. It must exist, or be
     /// created with --create-namespace.
@@ -254,11 +251,7 @@ pub(super) struct Run {
     pub(super) zone: Option<String>,
     /// The Northbound database of the zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
     /// remotes, separated by commas.
-    #[arg(
-        long,
-        value_name = "REMOTE",
-        default_value = "unix:/var/run/ovn/ovnnb_db.sock"
-    )]
+    #[arg(long, value_name = "REMOTE", default_value = "unix:/var/run/ovn/ovnnb_db.sock")]
     pub(super) nb: String,
     #[command(flatten)]
     pub(super) keys: Keys,
@@ -341,10 +334,7 @@ mod tests {
     fn a_database_is_embedded_or_a_remote_of_ovn() {
         assert_eq!(Database::parse("embedded"), Ok(Database::Embedded));
         let remote = "unix:/run/ovn/ovnnb_db.sock";
-        assert_eq!(
-            Database::parse(remote),
-            Ok(Database::Remote(remote.to_owned()))
-        );
+        assert_eq!(Database::parse(remote), Ok(Database::Remote(remote.to_owned())));
         assert!(Database::parse("/run/ovn/ovnnb_db.sock").is_err());
         assert!(Database::parse("punix:x").is_err());
     }

@@ -124,10 +124,7 @@ impl ClusterFlags {
     pub(super) fn with_dynamic_udn(&self, is_given: bool) -> Self {
         let feature = Some(Feature::DynamicUdnAllocation);
         let added = feature.filter(|feature| is_given && !self.enable.contains(feature));
-        Self {
-            enable: self.enable.iter().copied().chain(added).collect(),
-            ..self.clone()
-        }
+        Self { enable: self.enable.iter().copied().chain(added).collect(), ..self.clone() }
     }
 
     /// As [`settings`](Self::settings), for a command that knows zones only.
@@ -179,16 +176,10 @@ impl ClusterFlags {
         let topology = topology.and_then(|one| one.to_possible_value());
         let values = [
             ("topology", topology.map(|one| one.get_name().to_owned())),
-            (
-                "gateway-mode",
-                gateway_mode.map(|mode| mode.get_name().to_owned()),
-            ),
+            ("gateway-mode", gateway_mode.map(|mode| mode.get_name().to_owned())),
             ("mtu", mtu.map(|bytes| bytes.to_string())),
             ("ephemeral-port-range", ephemeral_port_range.clone()),
-            (
-                "udn-allowed-default-services",
-                services.map(|names| names.join(",")),
-            ),
+            ("udn-allowed-default-services", services.map(|names| names.join(","))),
             ("enable", (!features.is_empty()).then(|| features.join(","))),
             (
                 "udn-deletion-grace-period",
@@ -423,9 +414,7 @@ spec:
         assert!(ports("0-40000").is_err());
         assert!(service_name("kubernetes").is_err());
         let command = ClusterFlags::augment_args(Command::new("cluster").no_binary_name(true));
-        let error = command
-            .try_get_matches_from(["--enable=multicat"])
-            .unwrap_err();
+        let error = command.try_get_matches_from(["--enable=multicat"]).unwrap_err();
         assert!(error.to_string().contains("egress-firewall"), "{error}");
     }
 
@@ -436,10 +425,7 @@ spec:
     #[test]
     fn ranges_have_no_host_bits() {
         assert_eq!(range("10.96.0.0/16"), Ok("10.96.0.0/16".parse().unwrap()));
-        assert_eq!(
-            range("10.96.0.1/16"),
-            Err("host bits are set: use 10.96.0.0/16".to_owned())
-        );
+        assert_eq!(range("10.96.0.1/16"), Err("host bits are set: use 10.96.0.0/16".to_owned()));
         assert_eq!(
             range("10.96.0.0"),
             Err("the length is missing: expected 10.96.0.0/LENGTH".to_owned())
@@ -471,10 +457,7 @@ spec:
     fn a_flag_has_at_most_one_range_per_family() {
         let settings = |service: &[&str]| {
             let service = ranges(service);
-            let ranges = ClusterFlags {
-                service,
-                ..flags(&[])
-            };
+            let ranges = ClusterFlags { service, ..flags(&[]) };
             let settings = ranges.settings(&Inventory::default());
             settings.map_err(|error| error.to_string())
         };
@@ -488,10 +471,7 @@ spec:
 
     #[test]
     fn pods_and_services_have_the_same_families() {
-        let flags = flags(&[
-            "--pod-cidr=10.244.0.0/16",
-            "--service-cidr=fd00:10:96::/112",
-        ]);
+        let flags = flags(&["--pod-cidr=10.244.0.0/16", "--service-cidr=fd00:10:96::/112"]);
         let error = flags.settings(&Inventory::default()).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -46,11 +46,7 @@ impl Colours {
     fn new(is_terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
         let is_unwanted = no_color.is_some_and(|value| !value.is_empty());
         let is_dumb = term.is_some_and(|term| term == "dumb");
-        if is_terminal && !is_unwanted && !is_dumb {
-            Self::On
-        } else {
-            Self::Off
-        }
+        if is_terminal && !is_unwanted && !is_dumb { Self::On } else { Self::Off }
     }
 
     pub(super) fn are_on(self) -> bool {

@@ -117,11 +117,7 @@ impl Console<'_> {
     /// Writes a line to standard error, unless it is in `reported`.
     pub(super) fn report(&mut self, text: &str) -> io::Result<()> {
         let line = printable(text, MAX_LINE_BYTES);
-        if self
-            .reported
-            .as_ref()
-            .is_some_and(|lines| lines.contains(&*line))
-        {
+        if self.reported.as_ref().is_some_and(|lines| lines.contains(&*line)) {
             return Ok(());
         }
         let label = LABELS.into_iter().find_map(|(label, colour)| {

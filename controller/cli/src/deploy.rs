@@ -31,26 +31,15 @@ const SETTINGS: &str = "        - --service-cidr=10.96.0.0/16\n";
 
 /// Prints the definitions, the admission policies and the manifests, after the namespace.
 pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<(), Failure> {
-    let Deploy {
-        namespace,
-        create_namespace,
-        definitions,
-        image,
-        cluster,
-        dynamic_udn,
-        networks,
-    } = arguments;
+    let Deploy { namespace, create_namespace, definitions, image, cluster, dynamic_udn, networks } =
+        arguments;
     warn_of_dynamic_udn(*dynamic_udn, console)?;
     let cluster = cluster.with_dynamic_udn(*dynamic_udn);
     // Settings that the controllers would refuse are refused here.
     cluster.zone_settings(&Inventory::default())?;
     let policies = crd::policies(&crd::cluster_manager_in(namespace), namespace);
     let others = OTHER_DEFINITIONS.into_iter().filter(|_| *definitions);
-    let names: Vec<String> = [CONNECTS]
-        .into_iter()
-        .chain(others)
-        .map(str::to_owned)
-        .collect();
+    let names: Vec<String> = [CONNECTS].into_iter().chain(others).map(str::to_owned).collect();
     if *create_namespace {
         let name = |namespace| format!("  name: {namespace}\n");
         let text = NAMESPACE.replace(&name(crd::NAMESPACE), &name(namespace));

@@ -177,11 +177,7 @@ impl Router {
             })
             .collect();
         routes.sort_by(|left, right| left.prefix.cmp(&right.prefix));
-        Ok(Some(Self {
-            name: router.name,
-            ports,
-            routes,
-        }))
+        Ok(Some(Self { name: router.name, ports, routes }))
     }
 }
 

@@ -79,9 +79,7 @@ pub(super) async fn explain(
 
 /// `true` if the rows of a database follow from pods, which are not listed in a cluster.
 fn has_unknown_activity(arguments: &args::Explain, cluster: &Cluster) -> bool {
-    let is_dynamic = cluster
-        .settings()
-        .has_feature(Feature::DynamicUdnAllocation);
+    let is_dynamic = cluster.settings().has_feature(Feature::DynamicUdnAllocation);
     arguments.nb.is_some() && arguments.paths.is_empty() && is_dynamic
 }
 
@@ -134,10 +132,7 @@ fn select_zones(arguments: &args::Explain, cluster: &Cluster) -> Result<Vec<Stri
         Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
         Some(zone) => {
             let failure = unreadable(cluster, &[object::Node::KIND], zone);
-            Err(failure.unwrap_or(Failure::NoSuchZone {
-                zone: zone.clone(),
-                nodes,
-            }))
+            Err(failure.unwrap_or(Failure::NoSuchZone { zone: zone.clone(), nodes }))
         }
     }
 }
@@ -155,9 +150,7 @@ fn ready_zones(cluster: &Cluster) -> Vec<String> {
         .collect();
     let mut chosen: Vec<&Node> = ready.iter().take(PLANNED_ZONES).collect();
     let networks = cluster.networks();
-    let layer3 = networks
-        .iter()
-        .filter(|network| network.topology == Topology::Layer3);
+    let layer3 = networks.iter().filter(|network| network.topology == Topology::Layer3);
     for network in layer3 {
         let has_subnet = |node: &&Node| !node.subnets_of(&network.name).is_empty();
         let known = chosen.iter().filter(|node| has_subnet(node)).count();
@@ -193,20 +186,15 @@ async fn zone_view(
         }
         zone.reconcile_networks(cluster)
             .await
-            .map_err(|source| Failure::Zone {
-                zone: zone.zone().to_owned(),
-                source,
-            })?;
+            .map_err(|source| Failure::Zone { zone: zone.zone().to_owned(), source })?;
     }
     let report = zone
         .plan_connects(&objects)
         .connects
         .into_iter()
         .find_map(|plan| plan.report.filter(|_| plan.connect == connect));
-    let without_rows = without_rows
-        .into_iter()
-        .map(|skipped| (skipped.network, skipped.reason))
-        .collect();
+    let without_rows =
+        without_rows.into_iter().map(|skipped| (skipped.network, skipped.reason)).collect();
     let differences = match zone.northbound() {
         NorthboundHandle::Embedded(_) => None,
         NorthboundHandle::Remote(_) => zone.connect_differences(cluster).remove(connect),

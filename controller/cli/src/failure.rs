@@ -33,21 +33,12 @@ pub(super) enum Failure {
     Unreadable { object: String, reason: String },
     #[error(transparent)]
     State(#[from] StateError),
-    #[error(
-        "node {zone} not found; the nodes are {}",
-        abbreviate_list(nodes, MAX_LISTED_NAMES)
-    )]
+    #[error("node {zone} not found; the nodes are {}", abbreviate_list(nodes, MAX_LISTED_NAMES))]
     NoSuchZone { zone: String, nodes: Vec<String> },
     #[error("ClusterNetworkConnect {name} not found; {}", known_names(known))]
     NoSuchConnect { name: String, known: Vec<String> },
-    #[error(
-        "service {service} has {}; name one with --proto and --port",
-        service_ports(protocols)
-    )]
-    ServicePort {
-        service: String,
-        protocols: Vec<String>,
-    },
+    #[error("service {service} has {}; name one with --proto and --port", service_ports(protocols))]
+    ServicePort { service: String, protocols: Vec<String> },
     #[error("{unanswered} of {count} questions cannot be asked; see `error` there")]
     Unanswered { unanswered: usize, count: usize },
     /// Objects that are not accepted. The warnings have the reasons.
@@ -75,10 +66,7 @@ pub(super) enum Failure {
     #[error("zone {zone}: {source}{}", limit_hint(source.is_timeout()))]
     Zone { zone: String, source: ZoneError },
     #[error("zone {zone}: {source}{}", limit_hint(source.is_timeout()))]
-    Unreachable {
-        zone: String,
-        source: ReconnectError,
-    },
+    Unreachable { zone: String, source: ReconnectError },
     #[error("zone {zone}: cannot print the rows: {message}")]
     Print { zone: String, message: String },
     #[error("cannot start an embedded database: {0}")]
@@ -137,19 +125,12 @@ impl Failure {
 
 /// Returns the text that follows an error if the limit of `--timeout` has ended.
 fn limit_hint(is_timeout: bool) -> &'static str {
-    if is_timeout {
-        " (--timeout sets the limit)"
-    } else {
-        ""
-    }
+    if is_timeout { " (--timeout sets the limit)" } else { "" }
 }
 
 fn refused_objects(count: usize) -> String {
-    let objects = if count == 1 {
-        "1 object cannot".to_owned()
-    } else {
-        format!("{count} objects cannot")
-    };
+    let objects =
+        if count == 1 { "1 object cannot".to_owned() } else { format!("{count} objects cannot") };
     format!("{objects} be read, see above; the others are used")
 }
 

@@ -38,10 +38,7 @@ pub(super) struct FileWatcher {
 impl FileWatcher {
     /// Watches files, and all manifests in folders.
     pub(super) fn new(paths: &[PathBuf]) -> Self {
-        Self {
-            paths: paths.to_vec(),
-            stamps: file_stamps(paths),
-        }
+        Self { paths: paths.to_vec(), stamps: file_stamps(paths) }
     }
 
     /// Waits for the next change and the end of a series of changes. Returns `true` after a change,

@@ -55,10 +55,8 @@ pub(super) fn by_object(kept: &[KeptRow]) -> Vec<KeptObject> {
         let tables = objects.entry(&row.object).or_default();
         *tables.entry(row.table).or_default() += 1;
     }
-    let objects = objects.into_iter().map(|(object, rows)| KeptObject {
-        object: object.to_string(),
-        rows,
-    });
+    let objects =
+        objects.into_iter().map(|(object, rows)| KeptObject { object: object.to_string(), rows });
     objects.collect()
 }
 

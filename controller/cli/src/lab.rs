@@ -83,17 +83,11 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         release.ovn_version(),
         release.ovs_version()
     )?;
-    let inputs = Inputs {
-        paths: arguments.paths.clone(),
-        cluster: arguments.cluster.clone(),
-    };
+    let inputs = Inputs { paths: arguments.paths.clone(), cluster: arguments.cluster.clone() };
     let cluster = inputs.read(None, console.input)?;
     console.report_errors(&cluster.errors)?;
-    let server = if arguments.ovsdb_server {
-        DatabaseServer::OvsdbServer
-    } else {
-        DatabaseServer::Sim
-    };
+    let server =
+        if arguments.ovsdb_server { DatabaseServer::OvsdbServer } else { DatabaseServer::Sim };
     // Before, a signal ends the process at once, also while manifests are read from a terminal.
     let mut stop = Stop::with_hang_up()?;
     let started = async { Ok(Lab::start_with(server, release, &cluster).await?) };
@@ -154,8 +148,7 @@ impl Inputs {
     async fn read_again(&self, earlier: &Arc<Cluster>) -> Result<Cluster, Failure> {
         let (inputs, earlier) = (self.clone(), earlier.clone());
         let read = spawn_blocking(move || inputs.read(Some(&earlier), &mut io::stdin()));
-        read.await
-            .map_err(|error| Failure::Lab(error.to_string()))?
+        read.await.map_err(|error| Failure::Lab(error.to_string()))?
     }
 }
 
@@ -178,14 +171,11 @@ async fn check(
         Some(path) => {
             let error = |error: String| Failure::Lab(format!("{}: {error}", path.display()));
             let text = fs::read(path).map_err(|e| error(e.to_string()))?;
-            lab.read_questions(&text, &promises)
-                .map_err(|e| error(e.to_string()))?
+            lab.read_questions(&text, &promises).map_err(|e| error(e.to_string()))?
         }
     };
     if questions.is_empty() {
-        return Err(Failure::Lab(
-            "there is nothing to ask: fewer than two pods".to_owned(),
-        ));
+        return Err(Failure::Lab("there is nothing to ask: fewer than two pods".to_owned()));
     }
     let checked = lab.check(questions).await;
     let checked = checked.map_err(|error| Failure::Lab(error.to_string()))?;
@@ -203,11 +193,7 @@ async fn check(
         }
         CheckFormat::Junit => write!(console.output, "{}", report.to_junit())?,
     }
-    let shortfalls = if arguments.strict {
-        shortfalls(lab, cluster)
-    } else {
-        Vec::new()
-    };
+    let shortfalls = if arguments.strict { shortfalls(lab, cluster) } else { Vec::new() };
     if !shortfalls.is_empty() {
         return Err(Failure::Strict(shortfalls));
     }
@@ -228,12 +214,7 @@ fn shortfalls(lab: &Lab, cluster: &Cluster) -> Vec<String> {
     let conditions = conditions.into_iter();
     let conditions = conditions.filter(|(_, one)| one.status != ConditionStatus::True);
     shortfalls.extend(conditions.map(|(name, condition)| {
-        let ConditionReport {
-            type_,
-            status,
-            message,
-            ..
-        } = condition;
+        let ConditionReport { type_, status, message, .. } = condition;
         let status = status.as_str();
         format!("ClusterNetworkConnect {name}: {type_} is {status}: {message}")
     }));
@@ -255,11 +236,7 @@ async fn write_lost(
         let (from, to) = (&question.from, &question.to);
         let reasons = questions::diagnose(lab, cluster, from, to, question.protocol).await;
         let reasons = reasons.map_err(Failure::Lab)?;
-        write!(
-            console.output,
-            "{from} {to} {}:\n{reasons}",
-            question.protocol
-        )?;
+        write!(console.output, "{from} {to} {}:\n{reasons}", question.protocol)?;
     }
     Ok(())
 }
@@ -301,11 +278,7 @@ async fn run(
     let reads_manifests = inputs.paths.iter().any(|path| path.as_os_str() == "-");
     let mut cluster = Arc::new(cluster);
     let mut changes = watch_files(&inputs.paths);
-    let mut commands = if reads_manifests {
-        CommandSource::Nothing
-    } else {
-        CommandSource::open()
-    };
+    let mut commands = if reads_manifests { CommandSource::Nothing } else { CommandSource::open() };
     let pods = lab.pods().count();
     writeln!(
         console.errors,

@@ -64,10 +64,7 @@ pub(super) async fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<
 /// Reads the file of chart values.
 fn read_values(path: &Path) -> Result<ChartValues, Failure> {
     let failure = |reason: String| {
-        Failure::Arguments(format!(
-            "cannot read chart values {}: {reason}",
-            path.display()
-        ))
+        Failure::Arguments(format!("cannot read chart values {}: {reason}", path.display()))
     };
     let text = std::fs::read_to_string(path).map_err(|error| failure(error.to_string()))?;
     ChartValues::from_yaml(&text).map_err(|error| failure(error.to_string()))

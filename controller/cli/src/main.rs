@@ -104,17 +104,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // An error here cannot be reported anywhere.
             error.print().unwrap_or_default();
-            return if error.use_stderr() {
-                ExitCode::FAILURE
-            } else {
-                ExitCode::SUCCESS
-            };
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
-    let (mut input, mut output) = (
-        io::stdin(),
-        Output::new("standard output", io::stdout().lock()),
-    );
+    let (mut input, mut output) =
+        (io::stdin(), Output::new("standard output", io::stdout().lock()));
     // Not locked, because other threads log to standard error while the command runs.
     let mut errors = Output::new("standard error", io::stderr());
     let mut console = Console::new(&mut input, &mut output, &mut errors);
@@ -144,11 +138,7 @@ fn start_log(command: Option<&Command>) {
         Some(Command::Plan(_) | Command::Explain(_) | Command::Reach(_) | Command::Lint(_)) => true,
         _ => false,
     };
-    let default = if is_one_shot {
-        ONE_SHOT_LOG_FILTER
-    } else {
-        DEFAULT_LOG_FILTER
-    };
+    let default = if is_one_shot { ONE_SHOT_LOG_FILTER } else { DEFAULT_LOG_FILTER };
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(default)))
         .fmt_fields(debug_fn(write_field).delimited(" "))
@@ -173,11 +163,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Apply(arguments) => Box::pin(apply::apply(&arguments, console)).await,
             Command::Explain(arguments) => {
                 let is_connected = Box::pin(explain::explain(&arguments, console)).await?;
-                return Ok(ExitCode::from(if is_connected {
-                    0
-                } else {
-                    EXIT_NOT_CONNECTED
-                }));
+                return Ok(ExitCode::from(if is_connected { 0 } else { EXIT_NOT_CONNECTED }));
             }
             #[cfg(feature = "kubernetes")]
             Command::Run(arguments) => run::run(&arguments, console).await,

@@ -53,16 +53,7 @@ mod tests {
         for name in ["n", "ovn-worker2", "10-0-0-1.example.com", &"n".repeat(253)] {
             assert_eq!(parse_node_name(name).as_deref(), Ok(name));
         }
-        for name in [
-            "",
-            "N 1!",
-            "$(K8S_NODE)",
-            "a..b",
-            "-a",
-            "a-.b",
-            "a/b",
-            &"n".repeat(254),
-        ] {
+        for name in ["", "N 1!", "$(K8S_NODE)", "a..b", "-a", "a-.b", "a/b", &"n".repeat(254)] {
             assert!(parse_node_name(name).is_err(), "{name}");
         }
         assert!(parse_node_name("$(K8S_NODE)").is_err_and(|error| error.contains("variable")));

@@ -12,11 +12,7 @@ pub(super) struct Output<W> {
 
 impl<W: Write> Output<W> {
     pub(super) fn new(name: &'static str, to: W) -> Self {
-        Self {
-            name,
-            to,
-            is_closed: false,
-        }
+        Self { name, to, is_closed: false }
     }
 
     fn attempt<T>(
@@ -77,10 +73,7 @@ mod tests {
     }
 
     fn write(error: ErrorKind) -> (io::Result<()>, Vec<u8>) {
-        let to = Failing {
-            written: Vec::new(),
-            error,
-        };
+        let to = Failing { written: Vec::new(), error };
         let mut output = Output::new("the printer", to);
         let result = write!(output, "four").and_then(|()| output.flush());
         (result, output.to.written)
@@ -98,9 +91,6 @@ mod tests {
         let error = write(ErrorKind::StorageFull).0.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageFull);
         let message = error.to_string();
-        assert!(
-            message.starts_with("cannot write to the printer: "),
-            "{message}"
-        );
+        assert!(message.starts_with("cannot write to the printer: "), "{message}");
     }
 }

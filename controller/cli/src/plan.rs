@@ -102,9 +102,6 @@ struct Family<'a> {
 
 impl<'a> From<&'a ClusterFamily> for Family<'a> {
     fn from(ClusterFamily { family, reason }: &'a ClusterFamily) -> Self {
-        Self {
-            family: format!("IP{family}"),
-            reason,
-        }
+        Self { family: format!("IP{family}"), reason }
     }
 }

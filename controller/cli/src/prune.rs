@@ -87,14 +87,12 @@ impl Prune {
 /// Reads a line of standard input. The thread is left behind if the future is dropped.
 async fn read_line() -> io::Result<String> {
     let (sender, receiver) = oneshot::channel();
-    thread::Builder::new()
-        .name("answer".to_owned())
-        .spawn(move || {
-            let mut line = String::new();
-            let read = io::stdin().read_line(&mut line).map(|_| line);
-            // The command may have ended.
-            drop(sender.send(read));
-        })?;
+    thread::Builder::new().name("answer".to_owned()).spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line).map(|_| line);
+        // The command may have ended.
+        drop(sender.send(read));
+    })?;
     let ended = || io::Error::other("no answer");
     receiver.await.map_err(|_| ended())?
 }

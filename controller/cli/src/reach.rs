@@ -31,9 +31,7 @@ pub(super) async fn reach(
     let protocol = arguments.protocol().map_err(Failure::Arguments)?;
     if let Some(file) = &arguments.questions {
         let questions = read_questions(file, console)?;
-        let asked = questions
-            .iter()
-            .filter_map(|one| one.question.as_ref().ok());
+        let asked = questions.iter().filter_map(|one| one.question.as_ref().ok());
         let senders = asked.filter_map(|question| question.sender.pod.as_deref());
         let senders: Vec<_> = senders.collect();
         let mut source = read_databases(arguments, &senders, console).await?;
@@ -43,18 +41,14 @@ pub(super) async fn reach(
     let senders: Vec<_> = arguments.from.as_deref().into_iter().collect();
     let mut source = read_databases(arguments, &senders, console).await?;
     if let Some(kind) = arguments.matrix {
-        let matrix = source
-            .matrix(kind, protocol.unwrap_or_default(), console)
-            .await?;
+        let matrix = source.matrix(kind, protocol.unwrap_or_default(), console).await?;
         match arguments.output {
             Format::Text => console.write_long(|output| write_matrix(output, &matrix))?,
             format => console.document(&matrix, format)?,
         }
         return Ok(None);
     }
-    answer_one(&mut source, arguments, protocol, console)
-        .await
-        .map(Some)
+    answer_one(&mut source, arguments, protocol, console).await.map(Some)
 }
 
 /// Answers the question of `--from` and `--to`.
@@ -65,20 +59,14 @@ async fn answer_one(
     console: &mut Console<'_>,
 ) -> Result<Outcome, Failure> {
     let (Some(from), Some(to)) = (&arguments.from, &arguments.to) else {
-        return Err(Failure::Arguments(
-            "--from and --to are required".to_owned(),
-        ));
+        return Err(Failure::Arguments("--from and --to are required".to_owned()));
     };
     let sender = arguments.sender(from);
     let protocol = match protocol {
         Some(protocol) => protocol,
         None => service_protocol(source, &sender, arguments)?,
     };
-    let question = Question {
-        sender,
-        destination: parse_destination(to),
-        protocol,
-    };
+    let question = Question { sender, destination: parse_destination(to), protocol };
     let course = source.ask(&question, console).await?.map_err(|error| {
         let unreadable = source.unreadable(&question);
         unreadable.unwrap_or_else(|| Failure::Arguments(error.to_string()))
@@ -128,10 +116,7 @@ impl NumberedQuestion {
     fn read(value: Value) -> Self {
         let id = value.get("id").cloned().unwrap_or_default();
         let question = serde_json::from_value(value);
-        Self {
-            id,
-            question: question.map_err(|error| error.to_string()),
-        }
+        Self { id, question: question.map_err(|error| error.to_string()) }
     }
 }
 
@@ -161,14 +146,9 @@ fn read_questions(
         read.map_err(|error| Failure::Arguments(format!("{}: {error}", file.display())))?
     };
     let questions: Vec<Value> = serde_json::from_slice(&text).map_err(|error| {
-        let file = if file == Path::new("-") {
-            "standard input".into()
-        } else {
-            file.to_string_lossy()
-        };
-        Failure::Arguments(format!(
-            "{file}: expected a JSON list of questions: {error}"
-        ))
+        let file =
+            if file == Path::new("-") { "standard input".into() } else { file.to_string_lossy() };
+        Failure::Arguments(format!("{file}: expected a JSON list of questions: {error}"))
     })?;
     Ok(questions.into_iter().map(NumberedQuestion::read).collect())
 }
@@ -196,11 +176,7 @@ async fn answer_file(
             Ok(course) => (Some(course), None),
             Err(error) => (None, Some(error)),
         };
-        answers.push(NumberedAnswer {
-            id: numbered.id,
-            course,
-            error,
-        });
+        answers.push(NumberedAnswer { id: numbered.id, course, error });
     }
     match format {
         Format::Text => console.write_long(|output| write_answers(output, &answers))?,
@@ -209,9 +185,6 @@ async fn answer_file(
     let unanswered = answers.iter().filter(|answer| answer.error.is_some());
     match unanswered.count() {
         0 => Ok(()),
-        unanswered => Err(Failure::Unanswered {
-            unanswered,
-            count: answers.len(),
-        }),
+        unanswered => Err(Failure::Unanswered { unanswered, count: answers.len() }),
     }
 }

@@ -83,13 +83,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
     };
     // Unique per process: after a restart the pod has the same name, but does not hold the lease.
     let identity = format!("{}_{}", host_name(), Uuid::new_v4());
-    Ok(ControllerConfig {
-        cluster,
-        zone,
-        namespace,
-        identity,
-        timing: Timing::default(),
-    })
+    Ok(ControllerConfig { cluster, zone, namespace, identity, timing: Timing::default() })
 }
 
 /// Describes the controllers that run, and their settings.
@@ -122,14 +116,11 @@ const fn written(networks: bool) -> &'static str {
 }
 
 fn remotes(text: &str) -> Result<Remotes, Failure> {
-    text.parse()
-        .map_err(|error| Failure::from(OpenError::Remote(error)))
+    text.parse().map_err(|error| Failure::from(OpenError::Remote(error)))
 }
 
 /// Returns the name of the pod or of the machine.
 fn host_name() -> String {
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
-    name("POD_NAME")
-        .or_else(|| name("HOSTNAME"))
-        .unwrap_or_else(|| "patchbay".to_owned())
+    name("POD_NAME").or_else(|| name("HOSTNAME")).unwrap_or_else(|| "patchbay".to_owned())
 }

@@ -25,10 +25,7 @@ pub(super) fn folder(
     let Some(state) = state else {
         return Ok(None);
     };
-    match manifests
-        .iter()
-        .find(|manifests| is_inside(state, manifests))
-    {
+    match manifests.iter().find(|manifests| is_inside(state, manifests)) {
         None => Ok(Some(StateFolder::new(state))),
         Some(manifests) => Err(Failure::Arguments(format!(
             "--state {} is inside -f {}: the next run would read the state as manifests",
@@ -45,9 +42,7 @@ fn is_inside(state: &Path, manifests: &Path) -> bool {
     };
     let is_hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
     manifests.is_dir()
-        && canonical(state)
-            .strip_prefix(&manifests)
-            .is_ok_and(|below| !below.iter().any(is_hidden))
+        && canonical(state).strip_prefix(&manifests).is_ok_and(|below| !below.iter().any(is_hidden))
 }
 
 /// Resolves the symbolic links of a path whose last folders may not exist yet.
@@ -91,10 +86,7 @@ async fn wait(
         }
         if !is_reported {
             let name = folder.path().display();
-            writeln!(
-                console.errors,
-                "waiting for another run that uses the state folder {name}"
-            )?;
+            writeln!(console.errors, "waiting for another run that uses the state folder {name}")?;
             is_reported = true;
         }
         sleep(LOCK_RETRY_INTERVAL).await;

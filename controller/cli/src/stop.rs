@@ -29,15 +29,8 @@ impl Stop {
     /// process that ignores it already, as under nohup, still does.
     #[cfg(feature = "lab")]
     pub(super) fn with_hang_up() -> io::Result<Self> {
-        let hang_up = if ignores_hang_up() {
-            None
-        } else {
-            Some(signal(SignalKind::hangup())?)
-        };
-        Ok(Self {
-            hang_up,
-            ..Self::new()?
-        })
+        let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self { hang_up, ..Self::new()? })
     }
 
     /// Waits for one of the signals.

@@ -126,9 +126,7 @@ impl WatchedApply {
             (None, Some(complete)) => restore(&mut restored, complete)?,
             (None, None) => {}
         }
-        self.session
-            .apply(manifests, restored, (state.as_ref(), prune), console)
-            .await?;
+        self.session.apply(manifests, restored, (state.as_ref(), prune), console).await?;
         self.manifests = Some(inventory);
         Ok(())
     }

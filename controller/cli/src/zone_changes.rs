@@ -71,22 +71,12 @@ struct Element {
 impl ZoneChanges {
     /// Collects the rows that the transactions of the dry run have changed.
     pub(super) fn new(zone: &str, dry_run: &DryRun, kept: &[KeptRow]) -> Self {
-        let snapshots = Snapshots {
-            before: dry_run.original(),
-            after: &dry_run.snapshot(),
-        };
+        let snapshots = Snapshots { before: dry_run.original(), after: &dry_run.snapshot() };
         let changes = dry_run.changes();
-        let mut rows: Vec<ChangedRow> = changes
-            .rows
-            .iter()
-            .filter_map(|change| snapshots.changed_row(change))
-            .collect();
+        let mut rows: Vec<ChangedRow> =
+            changes.rows.iter().filter_map(|change| snapshots.changed_row(change)).collect();
         rows.sort();
-        Self {
-            zone: zone.to_owned(),
-            rows,
-            kept: by_object(kept),
-        }
+        Self { zone: zone.to_owned(), rows, kept: by_object(kept) }
     }
 
     /// `true` if no row would change.
@@ -173,10 +163,7 @@ impl Snapshots<'_> {
         });
         let name = row.map(|name| Atom::from(name.as_str()));
         let atom = name.as_ref().unwrap_or(atom);
-        Element {
-            plain: plain(atom),
-            printed: printed(atom),
-        }
+        Element { plain: plain(atom), printed: printed(atom) }
     }
 }
 

@@ -62,10 +62,7 @@ fn select_zones(arguments: &Manifests, cluster: &Cluster) -> Result<Vec<String>,
     let is_unreadable = |zone: &str| unreadable(cluster, &[Node::KIND], zone).is_some();
     match &arguments.zone {
         Some(zone) if nodes.contains(zone) || is_unreadable(zone) => Ok(vec![zone.clone()]),
-        Some(zone) => Err(Failure::NoSuchZone {
-            zone: zone.clone(),
-            nodes,
-        }),
+        Some(zone) => Err(Failure::NoSuchZone { zone: zone.clone(), nodes }),
         None if nodes.is_empty() => Err(Failure::NoNode),
         None if nodes.len() > 1 && arguments.nb != Database::Embedded => {
             Err(Failure::ZoneRequired(nodes))
@@ -93,11 +90,7 @@ pub(super) async fn open_zone(
             NorthboundHandle::Remote(open_remote(remote, keys, limit, console).await?)
         }
     };
-    Ok(ZoneReconciler::new(
-        zone,
-        northbound,
-        row_uuids(database, index),
-    ))
+    Ok(ZoneReconciler::new(zone, northbound, row_uuids(database, index)))
 }
 
 /// Opens the database of a server. The first time that the server cannot be used yet, a line says
@@ -189,16 +182,10 @@ pub(super) async fn reconcile_zone(
     let outcome = zone
         .reconcile(cluster)
         .await
-        .map_err(|source| Failure::Zone {
-            zone: zone.zone().to_owned(),
-            source,
-        })?;
+        .map_err(|source| Failure::Zone { zone: zone.zone().to_owned(), source })?;
     let name = zone.zone();
     for skipped in &outcome.skipped_networks {
-        let warning = format!(
-            "zone {name}: network {}: {}",
-            skipped.network, skipped.reason
-        );
+        let warning = format!("zone {name}: network {}: {}", skipped.network, skipped.reason);
         console.warn("networks in zones", &warning)?;
     }
     for problem in &outcome.problems {

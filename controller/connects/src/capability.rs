@@ -44,9 +44,7 @@ impl Capability for Connects {
     const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Activity, Kind::Connects];
 
     fn declare(layout: &mut Layout<ConnectPart>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, part: &ConnectPart) -> SmolStr {
@@ -92,10 +90,9 @@ impl Capability for Connects {
         let connect = &part.connect;
         match part.part {
             Part::Link(id) => return self.link(connect, id, reader, rows),
-            Part::Policies {
-                source,
-                destination,
-            } => return self.policies(connect, (source, destination), reader, rows),
+            Part::Policies { source, destination } => {
+                return self.policies(connect, (source, destination), reader, rows);
+            }
             Part::Summary => return self.summary(connect, reader, rows),
             Part::Router | Part::Services | Part::Isolation | Part::Stray => {}
         }
@@ -131,10 +128,9 @@ impl Capability for Connects {
                 [network_object(network)].into_iter().chain(node).collect()
             }
             // Policies between networks that are not isolated as the connect requires go.
-            Part::Policies {
-                source,
-                destination,
-            } if Self::keeps_policies(&part.connect, (source, destination), reader) => {
+            Part::Policies { source, destination }
+                if Self::keeps_policies(&part.connect, (source, destination), reader) =>
+            {
                 vec![network_object(source), network_object(destination)]
             }
             Part::Policies { .. }

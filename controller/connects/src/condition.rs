@@ -75,9 +75,7 @@ impl<'a> ZoneReports<'a> {
         if !self.without_subnets.is_empty() {
             let plural = plural(self.without_subnets.len());
             let networks = abbreviate_list(self.without_subnets, MAX_NAMED_NETWORKS);
-            parts.push(format!(
-                "without connect subnets: network{plural} {networks}"
-            ));
+            parts.push(format!("without connect subnets: network{plural} {networks}"));
         }
         parts.extend(skipped.format_parts("skipped"));
         for (label, zones) in [
@@ -109,12 +107,7 @@ impl<'a> ZoneReports<'a> {
         } else {
             (ConditionStatus::True, "AllNetworksConnected")
         };
-        ConditionReport {
-            type_: CONNECTED,
-            status,
-            reason,
-            message: parts.join("; "),
-        }
+        ConditionReport { type_: CONNECTED, status, reason, message: parts.join("; ") }
     }
 
     /// Obstacles, and nodes with incomplete annotations that are not joining.
@@ -125,11 +118,7 @@ impl<'a> ZoneReports<'a> {
             let pending = summary.pending_nodes.iter();
             let pending = pending.filter(|(node, _)| !self.joining.contains(node.as_str()));
             // Nodes that are left out may be joining ones, too.
-            let more = if self.joining.is_empty() {
-                summary.more_pending_nodes
-            } else {
-                0
-            };
+            let more = if self.joining.is_empty() { summary.more_pending_nodes } else { 0 };
             messages.add(zone, pending.map(|(_, message)| message), more);
         }
         messages
@@ -234,11 +223,7 @@ fn format_count(number: usize, noun: &str) -> String {
 fn format_range(numbers: impl Iterator<Item = usize> + Clone, noun: &str) -> String {
     let least = numbers.clone().min().unwrap_or_default();
     let most = format_count(numbers.max().unwrap_or_default(), noun);
-    if most == format_count(least, noun) {
-        most
-    } else {
-        format!("{least} to {most}")
-    }
+    if most == format_count(least, noun) { most } else { format!("{least} to {most}") }
 }
 
 const fn plural(number: usize) -> &'static str {

@@ -69,10 +69,7 @@ impl ZonePlan {
     /// `true` if the changes of a connect exceed its transaction. Make another plan after this one
     /// is committed.
     pub fn has_more(&self) -> bool {
-        let mut changes = self
-            .connects
-            .iter()
-            .filter_map(|plan| plan.change.as_ref().ok());
+        let mut changes = self.connects.iter().filter_map(|plan| plan.change.as_ref().ok());
         changes.any(|change| change.more)
     }
 }
@@ -113,9 +110,7 @@ impl ZoneController {
     /// Reports of the connects in the inputs, as the last plan has made them.
     pub fn reports(&self) -> BTreeMap<String, Arc<ConnectReport>> {
         let connects = self.seen.connects();
-        connects
-            .filter_map(|(name, _)| Some((name.to_string(), self.reports.get(name)?)))
-            .collect()
+        connects.filter_map(|(name, _)| Some((name.to_string(), self.reports.get(name)?))).collect()
     }
 
     /// Drops all derived data, so that the next plan evaluates every part again.
@@ -151,27 +146,15 @@ impl ZoneController {
         }
         self.reports.follow(&self.engine, plan.is_first);
         let is_there = |name: &str| objects.connect_input(name).is_some();
-        let gone: Vec<SmolStr> = plan
-            .changes
-            .keys()
-            .filter(|name| !is_there(name))
-            .cloned()
-            .collect();
+        let gone: Vec<SmolStr> =
+            plan.changes.keys().filter(|name| !is_there(name)).cloned().collect();
         let there = objects.connects().map(|(name, _)| name.clone());
-        let connects = gone
-            .into_iter()
-            .chain(there)
-            .map(|name: SmolStr| ConnectPlan {
-                change: plan
-                    .changes
-                    .remove(&name)
-                    .unwrap_or_else(|| Ok(Change::default())),
-                report: self.reports.get(&name).filter(|_| is_there(&name)),
-                connect: name.to_string(),
-            });
-        ZonePlan {
-            connects: connects.collect(),
-        }
+        let connects = gone.into_iter().chain(there).map(|name: SmolStr| ConnectPlan {
+            change: plan.changes.remove(&name).unwrap_or_else(|| Ok(Change::default())),
+            report: self.reports.get(&name).filter(|_| is_there(&name)),
+            connect: name.to_string(),
+        });
+        ZonePlan { connects: connects.collect() }
     }
 }
 
@@ -182,10 +165,7 @@ impl ZoneRows<ZoneObjects> for ZoneController {
 
     fn needs(&self, settings: &ClusterSettings) -> Vec<&'static str> {
         let services = [object_kind::SERVICE];
-        network_kinds(settings)
-            .into_iter()
-            .chain(services)
-            .collect()
+        network_kinds(settings).into_iter().chain(services).collect()
     }
 
     fn specified_by(&self, _: &ClusterSettings) -> &'static [&'static str] {
@@ -203,14 +183,10 @@ impl ZoneRows<ZoneObjects> for ZoneController {
     fn plan(&mut self, objects: &ZoneObjects, snapshot: &Snapshot) -> Vec<SubjectChange> {
         let connects = self.plan(objects, snapshot).connects.into_iter();
         connects
-            .map(
-                |ConnectPlan {
-                     connect, change, ..
-                 }| SubjectChange {
-                    subject: format!("{} {connect}", object_kind::CONNECT),
-                    change,
-                },
-            )
+            .map(|ConnectPlan { connect, change, .. }| SubjectChange {
+                subject: format!("{} {connect}", object_kind::CONNECT),
+                change,
+            })
             .collect()
     }
 

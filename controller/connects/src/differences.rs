@@ -50,10 +50,7 @@ impl ZoneController {
         for (ConnectPart { connect, part }, found) in self.part_differences(objects, snapshot) {
             let purpose = purpose(part);
             let found = found.into_iter().map(|difference| (purpose, difference));
-            by_connect
-                .entry(connect.to_string())
-                .or_default()
-                .extend(found);
+            by_connect.entry(connect.to_string()).or_default().extend(found);
         }
         by_connect
     }
@@ -63,13 +60,7 @@ const fn purpose(part: Part) -> RowPurpose {
     match part {
         Part::Router => RowPurpose::Router,
         Part::Link(LinkId { network, index }) => RowPurpose::Link { network, index },
-        Part::Policies {
-            source,
-            destination,
-        } => RowPurpose::Policy {
-            source,
-            destination,
-        },
+        Part::Policies { source, destination } => RowPurpose::Policy { source, destination },
         Part::Services => RowPurpose::Services,
         Part::Isolation => RowPurpose::Isolation,
         Part::Stray | Part::Summary => RowPurpose::Nothing,

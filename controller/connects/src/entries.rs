@@ -13,10 +13,7 @@ fn attached_network<'a>(
     id: NetworkId,
 ) -> Option<&'a Network> {
     let network = objects.connectable_network(id)?;
-    let owner = OwnerKey {
-        topology: network.topology,
-        network_id: id,
-    };
+    let owner = OwnerKey { topology: network.topology, network_id: id };
     let is_listed = connect.subnets.get(owner).is_some();
     is_listed.then_some(network)
 }
@@ -40,10 +37,7 @@ pub(super) fn may_have(objects: &ZoneObjects, connect: &str, part: Part) -> bool
                     .is_ok_and(|id| objects.node_ids().owner(id).is_some()),
             })
         }
-        Part::Policies {
-            source,
-            destination,
-        } => {
+        Part::Policies { source, destination } => {
             let source = network(source).is_some_and(|network| may_send(objects, network));
             source && network(destination).is_some()
         }
@@ -99,10 +93,7 @@ pub(super) fn parts_of_entry(
         return;
     };
     match network.topology {
-        Topology::Layer2 => part(Part::Link(LinkId {
-            network: id,
-            index: 0,
-        })),
+        Topology::Layer2 => part(Part::Link(LinkId { network: id, index: 0 })),
         Topology::Layer3 => {
             let ids = objects.node_ids().ids();
             ids.for_each(|node| part(Part::Link(LinkId::layer3(id, node))));
@@ -115,17 +106,11 @@ pub(super) fn parts_of_entry(
             continue;
         }
         if sends {
-            part(Part::Policies {
-                source: id,
-                destination: other,
-            });
+            part(Part::Policies { source: id, destination: other });
         }
         let other_network = objects.connectable_network(other);
         if other_network.is_some_and(|network| may_send(objects, network)) {
-            part(Part::Policies {
-                source: other,
-                destination: id,
-            });
+            part(Part::Policies { source: other, destination: id });
         }
     }
 }

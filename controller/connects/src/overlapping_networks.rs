@@ -45,9 +45,7 @@ pub(crate) fn overlapping_networks(objects: &ZoneObjects) -> BTreeMap<String, Ve
     if overlapping.is_empty() {
         return notices;
     }
-    let common = connects_of
-        .iter()
-        .filter(|(_, connects)| connects.len() > 1);
+    let common = connects_of.iter().filter(|(_, connects)| connects.len() > 1);
     for (owner, connects) in common {
         let joined = connects.iter().flat_map(|name| {
             let connect = objects.connect(name).into_iter();
@@ -85,11 +83,7 @@ fn destinations<'a>(
     let network = objects.connectable_network(owner.network_id).into_iter();
     network.flat_map(move |network| {
         let subnets = network.pod_subnets.iter();
-        subnets.map(move |subnet| Destination {
-            subnet: subnet.cidr.trunc(),
-            owner,
-            connect,
-        })
+        subnets.map(move |subnet| Destination { subnet: subnet.cidr.trunc(), owner, connect })
     })
 }
 
@@ -100,10 +94,7 @@ fn overlaps(mut destinations: Vec<Destination<'_>>) -> Vec<[Destination<'_>; 2]>
     let mut containing = Vec::<Destination<'_>>::new();
     let mut pairs = Vec::new();
     for destination in destinations {
-        while containing
-            .pop_if(|last| !last.subnet.contains(&destination.subnet))
-            .is_some()
-        {}
+        while containing.pop_if(|last| !last.subnet.contains(&destination.subnet)).is_some() {}
         let last = containing.last();
         if let Some(last) = last.filter(|last| last.owner != destination.owner) {
             pairs.push([*last, destination]);

@@ -16,10 +16,7 @@ pub(super) struct LinkId {
 
 impl LinkId {
     pub(super) const fn new(network: NetworkId, attachment: Attachment) -> Self {
-        Self {
-            network,
-            index: attachment.index(),
-        }
+        Self { network, index: attachment.index() }
     }
 
     pub(super) const fn layer3(network: NetworkId, node: NodeId) -> Self {
@@ -37,9 +34,7 @@ pub(super) struct ConnectPart {
 
 impl Ord for ConnectPart {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.connect
-            .cmp(&other.connect)
-            .then_with(|| self.part.cmp(&other.part))
+        self.connect.cmp(&other.connect).then_with(|| self.part.cmp(&other.part))
     }
 }
 
@@ -51,10 +46,7 @@ impl PartialOrd for ConnectPart {
 
 impl ConnectPart {
     pub(super) fn new(connect: &SmolStr, part: Part) -> Self {
-        Self {
-            connect: connect.clone(),
-            part,
-        }
+        Self { connect: connect.clone(), part }
     }
 
     /// All parts of a connect from one to another.
@@ -74,10 +66,7 @@ pub(super) enum Part {
     /// Ports and routes of one attachment.
     Link(LinkId),
     /// Policies on the source network's router that send traffic to the destination.
-    Policies {
-        source: NetworkId,
-        destination: NetworkId,
-    },
+    Policies { source: NetworkId, destination: NetworkId },
     /// Load balancer group.
     Services,
     /// ACLs and address sets.
@@ -106,10 +95,7 @@ impl Part {
         let (kind, high, low) = match self {
             Self::Router => (0, 0, 0),
             Self::Link(LinkId { network, index }) => (1, network.get(), index),
-            Self::Policies {
-                source,
-                destination,
-            } => (2, source.get(), destination.get()),
+            Self::Policies { source, destination } => (2, source.get(), destination.get()),
             Self::Services => (3, 0, 0),
             Self::Isolation => (4, 0, 0),
             Self::Stray => (5, 0, 0),

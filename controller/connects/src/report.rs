@@ -52,11 +52,7 @@ pub struct SkippedNode {
 
 impl SkippedNode {
     fn message(&self) -> String {
-        let Self {
-            network,
-            node,
-            reason,
-        } = self;
+        let Self { network, node, reason } = self;
         match node {
             Some(node) => format!("network {network}, node {node}: {reason}"),
             None => format!("network {network}: {reason}"),
@@ -87,10 +83,7 @@ pub struct ConnectReport {
 impl ConnectReport {
     /// Report of a connect that was not planned.
     pub(super) fn held(reason: HeldReason) -> Self {
-        Self {
-            held: Some(reason),
-            ..Self::default()
-        }
+        Self { held: Some(reason), ..Self::default() }
     }
 
     /// Report of a connect whose transaction the database rejected. Networks connected before
@@ -116,9 +109,7 @@ impl ConnectReport {
 
     /// Skipped nodes that OVN manages.
     fn managed_skipped_nodes(&self) -> impl Iterator<Item = &SkippedNode> {
-        self.skipped_nodes
-            .iter()
-            .filter(|skipped| skipped.reason != NodeSkip::Unmanaged)
+        self.skipped_nodes.iter().filter(|skipped| skipped.reason != NodeSkip::Unmanaged)
     }
 
     /// Nodes that OVN does not manage, by name.
@@ -222,11 +213,7 @@ mod tests {
     }
 
     fn skipped(network: &str, node: &str, reason: NodeSkip) -> SkippedNode {
-        SkippedNode {
-            network: network.to_owned(),
-            node: Some(node.to_owned()),
-            reason,
-        }
+        SkippedNode { network: network.to_owned(), node: Some(node.to_owned()), reason }
     }
 
     #[test]

@@ -78,10 +78,7 @@ impl AnnotatedNetwork {
     /// `true` if the network's link in this zone is retained, because the id of the zone's node
     /// cannot be read.
     pub(super) fn retains_local_link(&self) -> bool {
-        let obstacle = self
-            .member
-            .as_ref()
-            .and_then(|member| member.obstacle.as_ref());
+        let obstacle = self.member.as_ref().and_then(|member| member.obstacle.as_ref());
         matches!(obstacle, Some(NetworkSkip::UnreadableLocalId(_)))
     }
 }
@@ -126,9 +123,7 @@ impl Connects {
         reader: &ConnectReader<'_>,
     ) -> BTreeMap<NetworkId, Arc<AnnotatedNetwork>> {
         let inputs = reader.read(&Cell::Connect(connect.clone()));
-        let owners = inputs
-            .connect(connect)
-            .map(|connect| connect.subnets.owners());
+        let owners = inputs.connect(connect).map(|connect| connect.subnets.owners());
         let ids = owners.into_iter().flatten().map(|owner| owner.network_id);
         ids.chain(Self::left_networks(connect, reader))
             .map(|id| (id, Self::network(connect, id, reader)))
@@ -146,23 +141,15 @@ impl Connects {
             _ => None,
         });
         let ids: BTreeSet<NetworkId> = ids.collect();
-        ids.into_iter()
-            .filter(|id| Self::network(connect, *id, reader).is_left)
-            .collect()
+        ids.into_iter().filter(|id| Self::network(connect, *id, reader).is_left).collect()
     }
 
     /// `true` if the scope keeps the links of a network that the annotation does not list.
     fn is_left(connect: &SmolStr, id: NetworkId, reader: &ConnectReader<'_>) -> bool {
         let is_kept = |scope: &Scope| !scope.may_go(&network_object(id));
         reader.scope().is_some_and(is_kept)
-            && reader
-                .read(&Cell::ConnectableNetwork(id))
-                .connectable_network(id)
-                .is_none()
-            && reader
-                .owned_in(ConnectPart::range(connect, Part::links_of(id)))
-                .next()
-                .is_some()
+            && reader.read(&Cell::ConnectableNetwork(id)).connectable_network(id).is_none()
+            && reader.owned_in(ConnectPart::range(connect, Part::links_of(id))).next().is_some()
     }
 
     /// Rows that a network keeps while it is not known.
@@ -238,9 +225,7 @@ impl Connects {
             return None;
         }
         let families = &reader.read(&Cell::Zone).settings().families;
-        let mut sets = families
-            .iter()
-            .map(|family| address_set_name(&connect.name, *family));
+        let mut sets = families.iter().map(|family| address_set_name(&connect.name, *family));
         let taken = sets.find(|name| {
             let set = reader.row(self.tables.address_sets, name);
             set.is_some_and(|row| is_of_other(&row))
@@ -270,10 +255,7 @@ impl Connects {
         };
         let network = inputs.connectable_network(id);
         for topology in [Topology::Layer2, Topology::Layer3] {
-            let owner = OwnerKey {
-                topology,
-                network_id: id,
-            };
+            let owner = OwnerKey { topology, network_id: id };
             let Some(subnets) = connect.subnets.get(owner) else {
                 continue;
             };
@@ -285,9 +267,7 @@ impl Connects {
                 }
                 Some(network) => {
                     let reason = NetworkSkip::OtherTopology(network.topology);
-                    found
-                        .unknown
-                        .push((owner, Some(network.name.clone()), reason));
+                    found.unknown.push((owner, Some(network.name.clone()), reason));
                 }
                 None => found.unknown.push((owner, None, NetworkSkip::Unknown)),
             }
@@ -344,11 +324,7 @@ impl Connects {
         let node = NodeId::try_new(id.index.into()).ok();
         let has_node = || {
             node.is_some_and(|node| {
-                reader
-                    .read(&Cell::NodeId(node))
-                    .node_ids()
-                    .owner(node)
-                    .is_some()
+                reader.read(&Cell::NodeId(node)).node_ids().owner(node).is_some()
             })
         };
         network.is_left
@@ -362,10 +338,7 @@ impl Connects {
             member.topology == Topology::Layer3
                 && (member.is_connected() || member.waits_for_local_id())
         };
-        reader
-            .read(&Cell::UnreadableIds)
-            .node_ids()
-            .has_unreadable()
+        reader.read(&Cell::UnreadableIds).node_ids().has_unreadable()
             && (network.is_unknown() || network.member.as_ref().is_some_and(has_links))
     }
 
@@ -383,20 +356,13 @@ impl Connects {
         let node = NodeId::try_new(id.index.into()).ok();
         let has_node = || {
             node.is_some_and(|node| {
-                reader
-                    .read(&Cell::NodeId(node))
-                    .node_ids()
-                    .owner(node)
-                    .is_some()
+                reader.read(&Cell::NodeId(node)).node_ids().owner(node).is_some()
             })
         };
         Self::holds_network(connect, id.network, reason, reader)
             && (id.index == 0
                 || has_node()
-                || reader
-                    .read(&Cell::UnreadableIds)
-                    .node_ids()
-                    .has_unreadable())
+                || reader.read(&Cell::UnreadableIds).node_ids().has_unreadable())
     }
 
     /// `true` if the rows of a network stay while the connect is held.
@@ -413,10 +379,7 @@ impl Connects {
         let inputs = reader.read(&Cell::ConnectEntry(connect.clone(), id));
         let is_named = |of_connect: &Connect| {
             let topologies = [Topology::Layer2, Topology::Layer3].into_iter();
-            let mut owners = topologies.map(|topology| OwnerKey {
-                topology,
-                network_id: id,
-            });
+            let mut owners = topologies.map(|topology| OwnerKey { topology, network_id: id });
             owners.any(|owner| of_connect.subnets.get(owner).is_some())
         };
         inputs.connect(connect).is_some_and(is_named)

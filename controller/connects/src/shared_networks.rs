@@ -74,10 +74,7 @@ pub(crate) fn shared_networks(objects: &ZoneObjects) -> BTreeMap<String, Vec<Not
 /// The name of a network, or its id if no known network has that.
 pub(crate) fn network_name(objects: &ZoneObjects, owner: OwnerKey) -> String {
     let network = objects.connectable_network(owner.network_id);
-    network.map_or_else(
-        || owner.network_id.to_string(),
-        |network| network.name.clone(),
-    )
+    network.map_or_else(|| owner.network_id.to_string(), |network| network.name.clone())
 }
 
 /// Connects by their networks, ordered by the name of each group's first connect.
@@ -92,10 +89,8 @@ fn group_connects(objects: &ZoneObjects) -> Vec<Group<'_>> {
             connects_of.entry(owners).or_default().push(name);
         }
     }
-    let mut groups: Vec<Group<'_>> = connects_of
-        .into_iter()
-        .map(|(owners, connects)| Group { owners, connects })
-        .collect();
+    let mut groups: Vec<Group<'_>> =
+        connects_of.into_iter().map(|(owners, connects)| Group { owners, connects }).collect();
     groups.sort_unstable_by_key(|group| group.connects.first().copied());
     groups
 }
@@ -109,12 +104,8 @@ fn sharing_groups<'a, 'g>(
     groups: &'g [Group<'a>],
     groups_of: &BTreeMap<OwnerKey, Vec<usize>>,
 ) -> Vec<(&'g [&'a str], Vec<OwnerKey>)> {
-    let mut places: Vec<&[usize]> = group
-        .owners
-        .iter()
-        .filter_map(|owner| groups_of.get(owner))
-        .map(Vec::as_slice)
-        .collect();
+    let mut places: Vec<&[usize]> =
+        group.owners.iter().filter_map(|owner| groups_of.get(owner)).map(Vec::as_slice).collect();
     // A group that shares two networks shares one besides the network that most groups have.
     places.sort_unstable_by_key(|places| places.len());
     places.pop();
@@ -196,20 +187,10 @@ mod tests {
         for (number, networks) in connects.iter().enumerate() {
             let entries = networks.iter().map(|network| {
                 let owner: OwnerKey = format!("layer3_{network}").parse().unwrap();
-                (
-                    owner,
-                    ["10.0.0.0/24".parse().unwrap()].into_iter().collect(),
-                )
+                (owner, ["10.0.0.0/24".parse().unwrap()].into_iter().collect())
             });
-            let connect = Connect {
-                subnets: entries.collect(),
-                ..Connect::default()
-            };
-            let input = ConnectInput {
-                uid: None,
-                refusal: None,
-                connect: Ok(connect),
-            };
+            let connect = Connect { subnets: entries.collect(), ..Connect::default() };
+            let input = ConnectInput { uid: None, refusal: None, connect: Ok(connect) };
             inputs.put_connect(&format!("c{number:04}"), input);
         }
         inputs

@@ -119,8 +119,7 @@ impl Summary {
                 });
             }
         }
-        self.skipped_networks
-            .sort_by_key(|skipped| skipped.owner.network_id);
+        self.skipped_networks.sort_by_key(|skipped| skipped.owner.network_id);
         let inputs = reader.read(&Cell::WithoutId);
         for (node, reason) in inputs.node_ids().without_id() {
             for (id, (owner, network)) in &self.connected {
@@ -137,12 +136,8 @@ impl Summary {
             }
         }
         let connect = reader.read(&Cell::Connect(name.clone())).connect(name);
-        let unknown = connect
-            .into_iter()
-            .flat_map(|connect| &connect.unknown_owners);
-        self.notices = unknown
-            .map(|error| Notice::UnknownOwner(error.to_string()))
-            .collect();
+        let unknown = connect.into_iter().flat_map(|connect| &connect.unknown_owners);
+        self.notices = unknown.map(|error| Notice::UnknownOwner(error.to_string())).collect();
         let services = reader.report(&ConnectPart::new(name, Part::Services));
         if let Some(PartReport::Services(notices)) = services {
             self.notices.extend(notices.iter().cloned());
@@ -229,8 +224,7 @@ impl ConnectReports {
     pub(super) fn set_shared(&mut self, shared: BTreeMap<String, Vec<Notice>>) {
         let names = self.shared.keys().chain(shared.keys());
         let changed = names.filter(|name| self.shared.get(*name) != shared.get(*name));
-        self.outdated
-            .extend(changed.map(|name| name.as_str().into()));
+        self.outdated.extend(changed.map(|name| name.as_str().into()));
         self.shared = shared;
     }
 
@@ -238,8 +232,7 @@ impl ConnectReports {
     pub(super) fn follow(&mut self, engine: &Engine<Connects>, is_first: bool) {
         if is_first {
             self.links.clear();
-            self.outdated
-                .extend(std::mem::take(&mut self.reports).into_keys());
+            self.outdated.extend(std::mem::take(&mut self.reports).into_keys());
         }
         for changed in engine.changed_reports() {
             let ConnectPart { connect, part } = changed.part;

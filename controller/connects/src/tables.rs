@@ -174,16 +174,8 @@ impl Tables {
             .phases(phases(LINK, LINK, DISSOLVE))
             .owned_by(|row| owner(row, |_| Some(Part::Router)))
             .declare();
-        let ports = layout
-            .table(by_name)
-            .phases(link)
-            .owned_by(owner_of_port)
-            .declare();
-        let routes = layout
-            .table(by_id)
-            .phases(link)
-            .owned_by(owner_of_port)
-            .declare();
+        let ports = layout.table(by_name).phases(link).owned_by(owner_of_port).declare();
+        let routes = layout.table(by_id).phases(link).owned_by(owner_of_port).declare();
         let policies = layout
             .table(by_id)
             .phases(phases(CONNECT, CONNECT, DISCONNECT))
@@ -306,18 +298,12 @@ pub(super) fn is_of_other(row: &RowView<'_>) -> bool {
 /// Owner of a port or route.
 pub(super) fn owner_of_port(row: &RowView<'_>) -> Owner<ConnectPart> {
     owner(row, |ids| {
-        Some(Part::Link(LinkId {
-            network: network(ids.network)?,
-            index: ids.node?.parse().ok()?,
-        }))
+        Some(Part::Link(LinkId { network: network(ids.network)?, index: ids.node?.parse().ok()? }))
     })
 }
 
 fn policies(ids: PartIds<'_>) -> Option<Part> {
-    Some(Part::Policies {
-        source: network(ids.source)?,
-        destination: network(ids.destination)?,
-    })
+    Some(Part::Policies { source: network(ids.source)?, destination: network(ids.destination)? })
 }
 
 fn network(id: Option<&str>) -> Option<NetworkId> {
@@ -330,9 +316,6 @@ fn owner_of_group(row: &RowView<'_>) -> Owner<ConnectPart> {
     let connect = row.name().strip_prefix(LOAD_BALANCER_GROUP_PREFIX);
     let connect = connect.filter(|connect| !connect.is_empty());
     connect.map_or(Owner::Unowned, |connect| {
-        Owner::Part(ConnectPart {
-            connect: connect.into(),
-            part: Part::Services,
-        })
+        Owner::Part(ConnectPart { connect: connect.into(), part: Part::Services })
     })
 }

@@ -97,10 +97,7 @@ impl ZoneSummary {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes fields by reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
@@ -139,12 +136,7 @@ mod tests {
         assert_eq!((summary.obstacles.len(), summary.more), (1, 0));
         assert_eq!(summary.obstacles[0].len(), MAX_MESSAGE_BYTES);
         assert_eq!((summary.notices.len(), summary.more_notices), (5, 3));
-        assert!(
-            summary
-                .notices
-                .iter()
-                .all(|notice| notice.len() == MAX_MESSAGE_BYTES)
-        );
+        assert!(summary.notices.iter().all(|notice| notice.len() == MAX_MESSAGE_BYTES));
         let summary = ZoneSummary::short(&report, 0);
         assert_eq!((summary.obstacles.len(), summary.more), (0, 1));
     }
@@ -153,10 +145,7 @@ mod tests {
     fn missing_and_unknown_members_are_accepted() {
         let text = r#"{"networks": 2, "later": {"a": 1}}"#;
         let summary: ZoneSummary = serde_json::from_str(text).unwrap();
-        let expected = ZoneSummary {
-            networks: 2,
-            ..ZoneSummary::default()
-        };
+        let expected = ZoneSummary { networks: 2, ..ZoneSummary::default() };
         assert_eq!(summary, expected);
     }
 }

@@ -39,10 +39,8 @@ const DEFAULT_DEFINITION: (&str, &str) = ("ovn-kubernetes", "default");
 /// Finalizer of a network that pods may still use.
 const NETWORK_FINALIZER: &str = "k8s.ovn.org/user-defined-network-protection";
 /// Label and value of a mirrored `EndpointSlice`.
-const SLICE_MANAGER: (&str, &str) = (
-    "endpointslice.kubernetes.io/managed-by",
-    "endpointslice-mirror-controller.k8s.ovn.org",
-);
+const SLICE_MANAGER: (&str, &str) =
+    ("endpointslice.kubernetes.io/managed-by", "endpointslice-mirror-controller.k8s.ovn.org");
 
 /// Kinds that own attachment definitions, and the resources of these kinds.
 const OWNERS: &str = "['UserDefinedNetwork', 'ClusterUserDefinedNetwork']";
@@ -104,11 +102,7 @@ fn zone_reports(zones: &str, namespace: &str) -> AdmissionPolicy {
 
 /// Addresses of a node's pods in layer3 networks, in an annotation.
 fn zone_pods(zones: &str) -> AdmissionPolicy {
-    let requests = Requests {
-        group: "",
-        resources: &["pods"],
-        operations: &["UPDATE"],
-    };
+    let requests = Requests { group: "", resources: &["pods"], operations: &["UPDATE"] };
     let is_there = "has(oldObject.spec.nodeName) && oldObject.spec.nodeName == node";
     let rules = vec![
         forbidden(
@@ -158,10 +152,7 @@ fn events(zones: &str, manager: &str) -> AdmissionPolicy {
             ),
         ),
         forbidden(
-            format!(
-                "!({zones}) || {}",
-                claims(POD_CLAIM, "pod", &before_and_after(&is_of_pod))
-            ),
+            format!("!({zones}) || {}", claims(POD_CLAIM, "pod", &before_and_after(&is_of_pod))),
             "A zone controller may write only events of its own pod, which a token that is bound to it \
              names.",
         ),
@@ -176,26 +167,16 @@ fn manager_annotations(manager: &str) -> AdmissionPolicy {
         ("", &["nodes", "pods"] as &[&str]),
         (
             "k8s.ovn.org",
-            &[
-                "clusternetworkconnects",
-                "userdefinednetworks",
-                "clusteruserdefinednetworks",
-            ],
+            &["clusternetworkconnects", "userdefinednetworks", "clusteruserdefinednetworks"],
         ),
     ];
-    let requests = requests.map(|(group, resources)| Requests {
-        group,
-        resources,
-        operations: &["UPDATE"],
-    });
+    let requests =
+        requests.map(|(group, resources)| Requests { group, resources, operations: &["UPDATE"] });
     let resource = "request.resource.resource";
     let keys = [
         ("nodes", &NODE_ANNOTATIONS as &[&str]),
         ("pods", &[POD_NETWORKS]),
-        (
-            "clusternetworkconnects",
-            &[CONNECT_SUBNET, ROUTER_TUNNEL_KEY],
-        ),
+        ("clusternetworkconnects", &[CONNECT_SUBNET, ROUTER_TUNNEL_KEY]),
     ];
     let keys = keys.map(|(plural, keys)| {
         let keys: Vec<String> = keys.iter().map(|key| format!("'{key}'")).collect();
@@ -219,10 +200,7 @@ fn manager_annotations(manager: &str) -> AdmissionPolicy {
             "The cluster manager may change only annotations that it writes.",
         ),
         forbidden(
-            all([
-                finalizers("object", "oldObject"),
-                finalizers("oldObject", "object"),
-            ]),
+            all([finalizers("object", "oldObject"), finalizers("oldObject", "object")]),
             format!(
                 "The cluster manager may change only the finalizer {NETWORK_FINALIZER} of networks."
             ),
@@ -261,22 +239,14 @@ fn manager_definitions(manager: &str) -> AdmissionPolicy {
         "request.operation == 'CREATE' && request.namespace == '{namespace}' && object.metadata.name == '{name}'"
     );
     let rule = forbidden(
-        format!(
-            "({}) || ({is_annotated}) || ({is_default})",
-            before_and_after(&is_owned)
-        ),
+        format!("({}) || ({is_annotated}) || ({is_default})", before_and_after(&is_owned)),
         format!(
             "The cluster manager may create, change and delete only attachment definitions that a network \
              owns, and create that of the default network. Of others it may change annotations that start with {OVN_ANNOTATIONS}."
         ),
     );
     let condition = Some(("manager", manager.to_owned()));
-    policy(
-        "patchbay-cluster-definitions",
-        &[requests],
-        condition,
-        vec![rule],
-    )
+    policy("patchbay-cluster-definitions", &[requests], condition, vec![rule])
 }
 
 /// `EndpointSlice`s, which the cluster manager mirrors, and its lease.
@@ -286,11 +256,8 @@ fn manager_objects(manager: &str) -> AdmissionPolicy {
         resources: &["endpointslices"],
         operations: &["CREATE", "UPDATE", "DELETE"],
     };
-    let leases = Requests {
-        group: "coordination.k8s.io",
-        resources: &["leases"],
-        operations: &["CREATE"],
-    };
+    let leases =
+        Requests { group: "coordination.k8s.io", resources: &["leases"], operations: &["CREATE"] };
     let (label, value) = SLICE_MANAGER;
     let is_mirror = |object: &str| {
         let labels = format!("{object}.metadata.labels");
@@ -300,27 +267,16 @@ fn manager_objects(manager: &str) -> AdmissionPolicy {
         |plural: &str, rule: &str| format!("request.resource.resource != '{plural}' || {rule}");
     let rules = vec![
         forbidden(
-            about(
-                "endpointslices",
-                &format!("({})", before_and_after(&is_mirror)),
-            ),
+            about("endpointslices", &format!("({})", before_and_after(&is_mirror))),
             format!("The cluster manager may write only EndpointSlices that {value} manages."),
         ),
         forbidden(
-            about(
-                "leases",
-                &format!("object.metadata.name == '{CLUSTER_ACCOUNT}'"),
-            ),
+            about("leases", &format!("object.metadata.name == '{CLUSTER_ACCOUNT}'")),
             format!("The cluster manager may create only the lease {CLUSTER_ACCOUNT}."),
         ),
     ];
     let condition = Some(("manager", manager.to_owned()));
-    policy(
-        "patchbay-cluster-objects",
-        &[slices, leases],
-        condition,
-        rules,
-    )
+    policy("patchbay-cluster-objects", &[slices, leases], condition, rules)
 }
 
 /// CEL: a rule holds for the object before and after the request, as far as there is one.
@@ -333,11 +289,7 @@ fn before_and_after(rule: &dyn Fn(&str) -> String) -> String {
 }
 
 fn forbidden(expression: String, message: impl Into<String>) -> Rule {
-    Rule {
-        expression,
-        message: message.into(),
-        reason: Some("Forbidden"),
-    }
+    Rule { expression, message: message.into(), reason: Some("Forbidden") }
 }
 
 /// CEL: a request is of a user.
@@ -366,10 +318,7 @@ fn are_unchanged(fields: &[&str]) -> String {
 /// CEL: all annotations are equal in the old and the new object, but those for whose `key` a rule
 /// holds.
 fn are_other_annotations_unchanged(but: &str) -> String {
-    let (old, new) = (
-        "oldObject.metadata.annotations",
-        "object.metadata.annotations",
-    );
+    let (old, new) = ("oldObject.metadata.annotations", "object.metadata.annotations");
     format!(
         "(!has({new}) || {new}.all(key, ({but}) || has({old}) && key in {old} && {old}[key] == {new}[key])) && \
          (!has({old}) || {old}.all(key, ({but}) || has({new}) && key in {new}))"

@@ -8,16 +8,8 @@ use super::shared::{UNCHANGED, label_selector};
 
 /// Types of selectors that have a member, with that member and the label selectors in it.
 const SELECTORS: [(&str, &str, &[&str]); 4] = [
-    (
-        "ClusterUserDefinedNetworks",
-        "clusterUserDefinedNetworkSelector",
-        &["networkSelector"],
-    ),
-    (
-        "PrimaryUserDefinedNetworks",
-        "primaryUserDefinedNetworkSelector",
-        &["namespaceSelector"],
-    ),
+    ("ClusterUserDefinedNetworks", "clusterUserDefinedNetworkSelector", &["networkSelector"]),
+    ("PrimaryUserDefinedNetworks", "primaryUserDefinedNetworkSelector", &["namespaceSelector"]),
     (
         "SecondaryUserDefinedNetworks",
         "secondaryUserDefinedNetworkSelector",
@@ -36,10 +28,7 @@ pub(super) fn add_rules(spec: &mut JSONSchemaProps) {
          'PrimaryUserDefinedNetworks'])",
         "Only ClusterUserDefinedNetworks or PrimaryUserDefinedNetworks can be selected",
     );
-    let selector = spec
-        .property("networkSelectors")
-        .keyed_by("networkSelectionType")
-        .item();
+    let selector = spec.property("networkSelectors").keyed_by("networkSelectionType").item();
     for (kind, member, labels) in SELECTORS {
         selector.rule(
             format!("(self.networkSelectionType == '{kind}') == has(self.{member})"),

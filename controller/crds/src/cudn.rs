@@ -42,17 +42,12 @@ fn kept(member: &str) -> String {
 }
 
 fn transport(network: &mut JSONSchemaProps) {
-    network
-        .property("noOverlay")
-        .rule(UNCHANGED, "NoOverlay is immutable");
+    network.property("noOverlay").rule(UNCHANGED, "NoOverlay is immutable");
     network
         .rule_at("transport", kept("transport"), "Transport is immutable")
         .rule_at(
             "transport",
-            format!(
-                "!{NO_OVERLAY} || {}",
-                primary("self", &[("Layer3", "layer3")])
-            ),
+            format!("!{NO_OVERLAY} || {}", primary("self", &[("Layer3", "layer3")])),
             "transport 'NoOverlay' is only supported for Layer3 primary networks",
         )
         .rule_at(
@@ -166,10 +161,7 @@ fn route_target(target: &mut JSONSchemaProps) {
 
 fn uplinks(spec: &mut JSONSchemaProps) {
     spec.property("uplinks").atomic();
-    let primary = primary(
-        "self.network",
-        &[("Layer3", "layer3"), ("Layer2", "layer2")],
-    );
+    let primary = primary("self.network", &[("Layer3", "layer3"), ("Layer2", "layer2")]);
     spec.rule_at("uplinks", kept("uplinks"), "uplinks is immutable")
         .rule_at(
             "uplinks",

@@ -53,16 +53,8 @@ pub fn cluster_network_connect() -> CustomResourceDefinition {
             short_name: Some("cnc"),
             has_status: true,
             columns: &[
-                (
-                    "Accepted",
-                    "string",
-                    r#".status.conditions[?(@.type=="Accepted")].status"#,
-                ),
-                (
-                    "Connected",
-                    "string",
-                    r#".status.conditions[?(@.type=="Connected")].status"#,
-                ),
+                ("Accepted", "string", r#".status.conditions[?(@.type=="Accepted")].status"#),
+                ("Connected", "string", r#".status.conditions[?(@.type=="Connected")].status"#),
                 ("Age", "date", ".metadata.creationTimestamp"),
             ],
             wide_columns: &[(
@@ -183,15 +175,13 @@ fn definition<T: Object, Spec: JsonSchema, Status: JsonSchema>(
     let columns = kind.columns.iter().map(|column| (column, None));
     let wide = kind.wide_columns.iter().map(|column| (column, Some(1)));
     let columns =
-        columns.chain(wide).map(
-            |((name, type_, path), priority)| CustomResourceColumnDefinition {
-                name: (*name).to_owned(),
-                type_: (*type_).to_owned(),
-                json_path: (*path).to_owned(),
-                priority,
-                ..CustomResourceColumnDefinition::default()
-            },
-        );
+        columns.chain(wide).map(|((name, type_, path), priority)| CustomResourceColumnDefinition {
+            name: (*name).to_owned(),
+            type_: (*type_).to_owned(),
+            json_path: (*path).to_owned(),
+            priority,
+            ..CustomResourceColumnDefinition::default()
+        });
     CustomResourceDefinition {
         metadata: ObjectMeta {
             name: Some(format!("{}.{}", T::PLURAL, T::GROUP)),
@@ -207,19 +197,12 @@ fn definition<T: Object, Spec: JsonSchema, Status: JsonSchema>(
                 singular: Some(kind.singular.to_owned()),
                 ..CustomResourceDefinitionNames::default()
             },
-            scope: if T::NAMESPACED {
-                "Namespaced"
-            } else {
-                "Cluster"
-            }
-            .to_owned(),
+            scope: if T::NAMESPACED { "Namespaced" } else { "Cluster" }.to_owned(),
             versions: vec![CustomResourceDefinitionVersion {
                 name: T::VERSION.to_owned(),
                 served: true,
                 storage: true,
-                schema: Some(CustomResourceValidation {
-                    open_api_v3_schema: Some(root),
-                }),
+                schema: Some(CustomResourceValidation { open_api_v3_schema: Some(root) }),
                 subresources: kind.has_status.then(|| CustomResourceSubresources {
                     status: Some(CustomResourceSubresourceStatus(json!({}))),
                     ..CustomResourceSubresources::default()
@@ -295,10 +278,7 @@ mod tests {
     #[test]
     fn identity_of_the_resource() {
         let crd = cluster_network_connect();
-        assert_eq!(
-            crd.metadata.name.as_deref(),
-            Some("clusternetworkconnects.k8s.ovn.org")
-        );
+        assert_eq!(crd.metadata.name.as_deref(), Some("clusternetworkconnects.k8s.ovn.org"));
         assert_eq!(crd.spec.scope, "Cluster");
         assert_eq!(crd.spec.names.kind, "ClusterNetworkConnect");
         assert_eq!(crd.spec.names.short_names, Some(vec!["cnc".to_owned()]));

@@ -37,10 +37,7 @@ pub fn manifests(
     ];
     let mut documents = String::new();
     if names.is_empty() {
-        for definition in known
-            .iter()
-            .filter(|definition| definition.spec.group == "k8s.ovn.org")
-        {
+        for definition in known.iter().filter(|definition| definition.spec.group == "k8s.ovn.org") {
             add(&mut documents, definition);
         }
     }
@@ -67,14 +64,9 @@ fn has_name(definition: &CustomResourceDefinition, name: &str) -> bool {
 }
 
 fn unknown(name: &str, known: &[CustomResourceDefinition]) -> UnknownDefinition {
-    let kinds: Vec<_> = known
-        .iter()
-        .map(|definition| definition.spec.names.kind.as_str())
-        .collect();
-    UnknownDefinition {
-        name: name.to_owned(),
-        known: kinds.join(", "),
-    }
+    let kinds: Vec<_> =
+        known.iter().map(|definition| definition.spec.names.kind.as_str()).collect();
+    UnknownDefinition { name: name.to_owned(), known: kinds.join(", ") }
 }
 
 fn add(documents: &mut String, object: &impl Serialize) {
@@ -95,9 +87,8 @@ fn whole_numbers(json: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
         Value::Object(members) => members.values_mut().for_each(whole_numbers),
         Value::Number(number) => {
-            if let Some(float) = number
-                .as_f64()
-                .filter(|float| number.is_f64() && float.fract() == 0.0)
+            if let Some(float) =
+                number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0)
             {
                 *number = (float as i64).into();
             }

@@ -108,11 +108,8 @@ fn connect_annotations(manager: &str) -> AdmissionPolicy {
         resources: &["clusternetworkconnects"],
         operations: &["CREATE", "UPDATE"],
     };
-    let rules = rules.map(|(expression, message)| Rule {
-        expression,
-        message,
-        reason: Some("Invalid"),
-    });
+    let rules =
+        rules.map(|(expression, message)| Rule { expression, message, reason: Some("Invalid") });
     policy("cnc-annotation-validation", &[requests], None, rules.into())
 }
 
@@ -134,11 +131,7 @@ fn same(annotation: &str) -> String {
 /// Policy about the label for a primary network, which a namespace has from its creation or never.
 fn namespace_label() -> AdmissionPolicy {
     let label = "k8s.ovn.org/primary-user-defined-network";
-    let requests = Requests {
-        group: "",
-        resources: &["namespaces"],
-        operations: &["UPDATE"],
-    };
+    let requests = Requests { group: "", resources: &["namespaces"], operations: &["UPDATE"] };
     let rule = Rule {
         expression: format!(
             "('{label}' in oldObject.metadata.labels) == ('{label}' in object.metadata.labels)"
@@ -148,12 +141,7 @@ fn namespace_label() -> AdmissionPolicy {
         ),
         reason: None,
     };
-    policy(
-        "user-defined-networks-namespace-label",
-        &[requests],
-        None,
-        vec![rule],
-    )
+    policy("user-defined-networks-namespace-label", &[requests], None, vec![rule])
 }
 
 /// A policy of this name about requests, denied on failure of any kind, and its binding. `condition`
@@ -165,10 +153,7 @@ pub(super) fn policy(
     rules: Vec<Rule>,
 ) -> AdmissionPolicy {
     let texts = |texts: &[&str]| Some(texts.iter().map(|&text| text.to_owned()).collect());
-    let named = |name: String| ObjectMeta {
-        name: Some(name),
-        ..ObjectMeta::default()
-    };
+    let named = |name: String| ObjectMeta { name: Some(name), ..ObjectMeta::default() };
     let resource_rules = requests.iter().map(|requests| NamedRuleWithOperations {
         api_groups: texts(&[requests.group]),
         api_versions: texts(&["v1"]),
@@ -182,10 +167,8 @@ pub(super) fn policy(
         reason: rule.reason.map(str::to_owned),
         ..Validation::default()
     });
-    let condition = condition.map(|(name, expression)| MatchCondition {
-        name: name.to_owned(),
-        expression,
-    });
+    let condition =
+        condition.map(|(name, expression)| MatchCondition { name: name.to_owned(), expression });
     AdmissionPolicy {
         policy: ValidatingAdmissionPolicy {
             metadata: named(name.to_owned()),

@@ -36,10 +36,8 @@ pub(super) trait SchemaExt {
 impl SchemaExt for JSONSchemaProps {
     fn property(&mut self, name: &str) -> &mut JSONSchemaProps {
         let properties = self.properties.iter_mut().flatten();
-        let found = properties
-            .filter(|(property, _)| *property == name)
-            .map(|(_, schema)| schema)
-            .next();
+        let found =
+            properties.filter(|(property, _)| *property == name).map(|(_, schema)| schema).next();
         found.unwrap_or_else(|| panic!("the schema has no property {name}"))
     }
 
@@ -51,25 +49,21 @@ impl SchemaExt for JSONSchemaProps {
     }
 
     fn rule(&mut self, cel: impl Into<String>, message: &str) -> &mut Self {
-        self.x_kubernetes_validations
-            .get_or_insert_default()
-            .push(ValidationRule {
-                rule: cel.into(),
-                message: Some(message.to_owned()),
-                ..ValidationRule::default()
-            });
+        self.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+            rule: cel.into(),
+            message: Some(message.to_owned()),
+            ..ValidationRule::default()
+        });
         self
     }
 
     fn rule_at(&mut self, field: &str, cel: impl Into<String>, message: &str) -> &mut Self {
-        self.x_kubernetes_validations
-            .get_or_insert_default()
-            .push(ValidationRule {
-                rule: cel.into(),
-                message: Some(message.to_owned()),
-                field_path: Some(format!(".{field}")),
-                ..ValidationRule::default()
-            });
+        self.x_kubernetes_validations.get_or_insert_default().push(ValidationRule {
+            rule: cel.into(),
+            message: Some(message.to_owned()),
+            field_path: Some(format!(".{field}")),
+            ..ValidationRule::default()
+        });
         self
     }
 
@@ -89,12 +83,7 @@ impl SchemaExt for JSONSchemaProps {
         if let Some(description) = &mut self.description {
             *description = description.replace("[`", "`").replace("`]", "`");
         }
-        for schema in self
-            .properties
-            .iter_mut()
-            .flatten()
-            .map(|(_, schema)| schema)
-        {
+        for schema in self.properties.iter_mut().flatten().map(|(_, schema)| schema) {
             schema.remove_nullable_and_links();
         }
         if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut self.items {

@@ -19,11 +19,8 @@ pub(super) fn conditions(list: &mut JSONSchemaProps) {
         r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
             .to_owned(),
     );
-    condition.property("status").enum_ = Some(
-        ["True", "False", "Unknown"]
-            .map(|status| JSON(json!(status)))
-            .into(),
-    );
+    condition.property("status").enum_ =
+        Some(["True", "False", "Unknown"].map(|status| JSON(json!(status))).into());
     let reason = condition.property("reason");
     (reason.min_length, reason.max_length) = (Some(1), Some(1024));
     reason.pattern = Some("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$".to_owned());

@@ -14,9 +14,7 @@ pub(super) fn add_rules(spec: &mut JSONSchemaProps) {
 
 /// Adds the rules of the union of topologies. Each member is named as its topology, in lower case.
 pub(super) fn topologies(network: &mut JSONSchemaProps, members: &[&str]) {
-    network
-        .property("topology")
-        .rule(UNCHANGED, "Topology is immutable");
+    network.property("topology").rule(UNCHANGED, "Topology is immutable");
     for member in members {
         let topology = member.replacen('l', "L", 1);
         network.rule_at(

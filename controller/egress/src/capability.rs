@@ -81,10 +81,8 @@ impl ZoneCapability for Egress {
     }
 
     fn problems(engine: &Engine<Self>, inputs: &ZoneObjects) -> Vec<ObjectProblem> {
-        let problems: BTreeSet<ObjectProblem> = object_problems(inputs)
-            .into_iter()
-            .chain(reported_problems(engine))
-            .collect();
+        let problems: BTreeSet<ObjectProblem> =
+            object_problems(inputs).into_iter().chain(reported_problems(engine)).collect();
         problems.into_iter().collect()
     }
 }
@@ -110,9 +108,7 @@ impl Capability for Egress {
     }
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, _: &Part) {}
@@ -216,10 +212,7 @@ impl Egress {
         let inputs = reader.read(&Cell::Zone);
         for family in inputs.families().into_iter().filter(|_| is_on(inputs)) {
             let set = service_pods_set(family);
-            let set = SetName {
-                name: set.name,
-                external_ids: set.external_ids,
-            };
+            let set = SetName { name: set.name, external_ids: set.external_ids };
             rows.put(self.tables.service_pods, &set);
         }
     }
@@ -233,8 +226,7 @@ impl Egress {
         let subnets: Vec<_> = network.pod_subnets.iter().map(|of| of.cidr).collect();
         let join = &inputs.settings().join_subnets;
         for policy in stay_policies(&name, &subnets, join, &families) {
-            rows.put(tables.stays, &policy)
-                .held_by(tables.stays_of_router, router.as_str());
+            rows.put(tables.stays, &policy).held_by(tables.stays_of_router, router.as_str());
         }
         for family in &families {
             rows.put(tables.served, &served_set(&name, *family));
@@ -242,8 +234,7 @@ impl Egress {
         let switch = network.switch(inputs.zone());
         if has_marks(reader.schema()) && reader.row(tables.switches, &switch).is_some() {
             for rule in reply_rules(&name, &families) {
-                rows.put(tables.rules, &rule)
-                    .held_by(tables.rules_of_switch, switch.as_str());
+                rows.put(tables.rules, &rule).held_by(tables.rules_of_switch, switch.as_str());
             }
         }
     }
@@ -282,12 +273,8 @@ impl Egress {
             let set = served_set_name(name, IpFamily::of(*address));
             rows.member(tables.served, set, format_address(*address).into());
         }
-        let made = PodPolicies {
-            network: name,
-            egress_ip: &server.egress_ip,
-            pod: &pod_name,
-            mark,
-        };
+        let made =
+            PodPolicies { network: name, egress_ip: &server.egress_ip, pod: &pod_name, mark };
         for family in IpFamily::BOTH {
             let mut addresses = served.addresses.iter().copied();
             let address = addresses.find(|address| IpFamily::of(*address) == family);
@@ -330,14 +317,9 @@ impl Egress {
     ) -> (Option<&'s Server>, Vec<ObjectProblem>) {
         let pod_name = pod.to_string();
         let has_rows = |server: &&Server| {
-            let made = PodPolicies {
-                network,
-                egress_ip: &server.egress_ip,
-                pod: &pod_name,
-                mark: 0,
-            };
-            made.ids()
-                .any(|id| reader.row(self.tables.policies, &id).is_some())
+            let made =
+                PodPolicies { network, egress_ip: &server.egress_ip, pod: &pod_name, mark: 0 };
+            made.ids().any(|id| reader.row(self.tables.policies, &id).is_some())
         };
         let servers = &served.servers;
         let known = servers.iter().filter(|_| servers.len() > 1).find(has_rows);
@@ -345,9 +327,7 @@ impl Egress {
             return (None, Vec::new());
         };
         let problem = |name: &Arc<str>, problem| ObjectProblem::new(egress_ip(name), problem);
-        let others = servers
-            .iter()
-            .filter(|one| one.egress_ip != server.egress_ip);
+        let others = servers.iter().filter(|one| one.egress_ip != server.egress_ip);
         let mut problems: Vec<ObjectProblem> = others
             .map(|one| {
                 let reason = format!("pod {pod} is served by EgressIP {}", server.egress_ip);

@@ -19,9 +19,7 @@ pub(super) fn object_problems(objects: &ZoneObjects) -> Vec<ObjectProblem> {
     }
     let off = FieldProblem::of_feature(Feature::EgressIp);
     let names = objects.egress_ips();
-    names
-        .map(|name| ObjectProblem::new(egress_ip(name), off.clone()))
-        .collect()
+    names.map(|name| ObjectProblem::new(egress_ip(name), off.clone())).collect()
 }
 
 /// Selectors that cannot be read, and addresses that no node's bridge has.

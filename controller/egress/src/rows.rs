@@ -106,11 +106,7 @@ pub(super) fn is_egress_row(external_ids: &Map) -> bool {
 /// addresses.
 pub(super) fn served_set(network: &str, family: IpFamily) -> AddressSet {
     let external_ids = set_ids(OWNER_TYPE, SERVED, family, Some(network));
-    AddressSet {
-        name: set_name(&external_ids),
-        external_ids,
-        ..AddressSet::default()
-    }
+    AddressSet { name: set_name(&external_ids), external_ids, ..AddressSet::default() }
 }
 
 /// Name of the address set of served pods.
@@ -122,11 +118,7 @@ pub(super) fn served_set_name(network: &str, family: IpFamily) -> String {
 /// so it stays as another program fills it.
 pub(super) fn service_pods_set(family: IpFamily) -> AddressSet {
     let external_ids = set_ids(SERVICE_OWNER_TYPE, SERVICE_PODS, family, None);
-    AddressSet {
-        name: set_name(&external_ids),
-        external_ids,
-        ..AddressSet::default()
-    }
+    AddressSet { name: set_name(&external_ids), external_ids, ..AddressSet::default() }
 }
 
 /// Policies that keep packets of a network's pods from being led to an egress node. Those for
@@ -172,10 +164,9 @@ pub(super) fn stay_policies(
         if pods.is_empty() {
             continue;
         }
-        for (name, destinations) in [
-            ("EIP-No-Reroute-Pod-To-Pod", &pods),
-            ("EIP-No-Reroute-Pod-To-Join", &join),
-        ] {
+        for (name, destinations) in
+            [("EIP-No-Reroute-Pod-To-Pod", &pods), ("EIP-No-Reroute-Pod-To-Join", &join)]
+        {
             let from_all = pods.iter();
             let pairs = from_all.flat_map(|from| destinations.iter().map(move |to| (from, to)));
             policies.extend(pairs.map(|(from, to)| {

@@ -123,9 +123,7 @@ fn owned_row(row: &RowView<'_>) -> Owner<Part> {
     let (Some(network), Some(name)) = (network, id(key::NAME)) else {
         return Owner::Unowned;
     };
-    let pod = name
-        .split_once('_')
-        .and_then(|(_, pod)| pod.split_once('/'));
+    let pod = name.split_once('_').and_then(|(_, pod)| pod.split_once('/'));
     Owner::Part(match pod {
         Some((namespace, name)) => Part::Pod(network.into(), PodKey::new(namespace, name)),
         None => Part::Network(network.into()),

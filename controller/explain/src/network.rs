@@ -42,19 +42,10 @@ struct Skips<'a> {
 
 impl<'a> ConnectState<'a> {
     pub(super) fn network(&self, selected: SelectedNetwork<'_>) -> NetworkExplanation {
-        let SelectedNetwork {
-            network,
-            object,
-            definition,
-            without_subnets,
-            by,
-        } = selected;
+        let SelectedNetwork { network, object, definition, without_subnets, by } = selected;
         let owner = network.owner_key();
         let subnets = self.subnets.get(owner).copied().unwrap_or_default();
-        let mut held = self
-            .zones
-            .values()
-            .filter_map(|zone| zone.report.held.as_ref());
+        let mut held = self.zones.values().filter_map(|zone| zone.report.held.as_ref());
         let is_held = held.any(|held| !matches!(held, HeldReason::NotAccepted(_)));
         let is_somewhere = self.zones.values().any(|zone| {
             let mut connected = zone.report.connected.iter();
@@ -86,9 +77,7 @@ impl<'a> ConnectState<'a> {
             .collect();
         // Rows that are missing in the only database that was read are the reason for other nodes,
         // too.
-        let has_reasons = nodes
-            .iter()
-            .all(|node| node.connected || !node.reasons.is_empty());
+        let has_reasons = nodes.iter().all(|node| node.connected || !node.reasons.is_empty());
         if reasons.is_empty() && !is_held && !has_reasons {
             reasons = skips.missing;
             if reasons.is_empty() {
@@ -232,14 +221,8 @@ impl<'a> ConnectState<'a> {
             (node.has_unknown_id(), NodeSkip::UnreadableId),
             (node.id.is_none(), NodeSkip::NoId),
             (node.chassis_id.is_none(), NodeSkip::NoChassis),
-            (
-                is_layer3 && node.has_unknown_subnets_of(&network.name),
-                NodeSkip::UnreadableSubnets,
-            ),
-            (
-                is_layer3 && node.subnets_of(&network.name).is_empty(),
-                NodeSkip::NoSubnet,
-            ),
+            (is_layer3 && node.has_unknown_subnets_of(&network.name), NodeSkip::UnreadableSubnets),
+            (is_layer3 && node.subnets_of(&network.name).is_empty(), NodeSkip::NoSubnet),
         ];
         // The id comes first, because the other annotations follow it.
         let lacks = lacks.iter().find(|(is_lacking, _)| *is_lacking);

@@ -30,11 +30,7 @@ impl Reason {
         object: impl Into<String>,
         field: Option<String>,
     ) -> Self {
-        Self {
-            message: message.to_string(),
-            object: object.into(),
-            field,
-        }
+        Self { message: message.to_string(), object: object.into(), field }
     }
 
     /// Reason why a zone has not changed the rows of a connect.
@@ -57,10 +53,9 @@ impl Reason {
         network: &str,
     ) -> Self {
         let (object, field) = match reason {
-            NetworkSkip::Unknown | NetworkSkip::OtherTopology(_) => (
-                of_connect(connect),
-                Some(annotation(ConnectSubnetMap::ANNOTATION)),
-            ),
+            NetworkSkip::Unknown | NetworkSkip::OtherTopology(_) => {
+                (of_connect(connect), Some(annotation(ConnectSubnetMap::ANNOTATION)))
+            }
             NetworkSkip::NoRouter(router) => {
                 (format!("Northbound row Logical_Router {router}"), None)
             }
@@ -70,14 +65,12 @@ impl Reason {
             NetworkSkip::NoLocalId(node) | NetworkSkip::UnreadableLocalId(node) => {
                 (format!("Node {node}"), Some(annotation(NODE_ID)))
             }
-            NetworkSkip::NoSubnets => (
-                network.to_owned(),
-                Some(field_of(network, topology, "subnets")),
-            ),
-            NetworkSkip::NoPassAction => (
-                "Northbound schema".to_owned(),
-                Some("table ACL, column action".to_owned()),
-            ),
+            NetworkSkip::NoSubnets => {
+                (network.to_owned(), Some(field_of(network, topology, "subnets")))
+            }
+            NetworkSkip::NoPassAction => {
+                ("Northbound schema".to_owned(), Some("table ACL, column action".to_owned()))
+            }
             NetworkSkip::NoRemoteRouterPorts(_) => {
                 ("Northbound schema".to_owned(), Some("version".to_owned()))
             }
@@ -96,11 +89,7 @@ impl Reason {
         };
         let definition = definition.filter(|_| field.is_some());
         let definition = definition.map(|nad| format!("NetworkAttachmentDefinition {nad}"));
-        Self::new(
-            reason,
-            definition.unwrap_or_else(|| object.to_owned()),
-            field,
-        )
+        Self::new(reason, definition.unwrap_or_else(|| object.to_owned()), field)
     }
 
     /// Reason why a zone has not connected a network on a node. `None`: the only port of a layer2
@@ -155,11 +144,7 @@ impl Reason {
 
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            message,
-            object,
-            field,
-        } = self;
+        let Self { message, object, field } = self;
         write!(formatter, "{message} -> {object}")?;
         match field {
             Some(field) => write!(formatter, ": {field}"),

@@ -54,14 +54,8 @@ impl<'a> Definition<'a> {
     pub(super) fn of_udn(udn: &'a UserDefinedNetwork) -> Self {
         let spec = &udn.spec;
         let (config, role) = match spec.topology {
-            UdnTopology::Layer2 => (
-                "spec.layer2",
-                spec.layer2.as_ref().map(|layer2| layer2.role),
-            ),
-            UdnTopology::Layer3 => (
-                "spec.layer3",
-                spec.layer3.as_ref().map(|layer3| layer3.role),
-            ),
+            UdnTopology::Layer2 => ("spec.layer2", spec.layer2.as_ref().map(|layer2| layer2.role)),
+            UdnTopology::Layer3 => ("spec.layer3", spec.layer3.as_ref().map(|layer3| layer3.role)),
         };
         Self {
             object: describe(udn),
@@ -106,18 +100,14 @@ impl<'a> Definition<'a> {
     /// Reasons why attachment definitions are missing, one for each object to change.
     pub(super) fn refusals(&self) -> BTreeSet<Reason> {
         let lines = self.failed_condition(NETWORK_CREATED);
-        let lines = lines
-            .into_iter()
-            .flat_map(|condition| condition.message.lines());
+        let lines = lines.into_iter().flat_map(|condition| condition.message.lines());
         lines.map(|line| self.refusal(line)).collect()
     }
 
     /// As [`Self::refusals`], without those of other namespaces.
     pub(super) fn refusals_in(&self, namespace: &str) -> BTreeSet<Reason> {
         let lines = self.failed_condition(NETWORK_CREATED);
-        let lines = lines
-            .into_iter()
-            .flat_map(|condition| condition.message.lines());
+        let lines = lines.into_iter().flat_map(|condition| condition.message.lines());
         let lines = lines.filter(|line| namespace_of(line).is_none_or(|of| of == namespace));
         lines.map(|line| self.refusal(line)).collect()
     }
@@ -126,10 +116,7 @@ impl<'a> Definition<'a> {
     pub(super) fn without_subnets(&self) -> Option<Reason> {
         let condition = self.failed_condition(NETWORK_ALLOCATION_SUCCEEDED)?;
         Some(Reason::new(
-            format!(
-                "the node has no subnet of the network: {}",
-                condition.message
-            ),
+            format!("the node has no subnet of the network: {}", condition.message),
             &*self.object,
             Some(format!("{}.subnets", self.config)),
         ))
@@ -155,10 +142,7 @@ impl<'a> Definition<'a> {
             } else {
                 let (_, other) = line.rsplit_once(": ").unwrap_or_default();
                 let other = other.trim_matches('"');
-                (
-                    format!("NetworkAttachmentDefinition {namespace}/{other}"),
-                    None,
-                )
+                (format!("NetworkAttachmentDefinition {namespace}/{other}"), None)
             }
         } else if line.starts_with("EVPN transport") {
             own("spec.network.transport")

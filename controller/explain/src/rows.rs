@@ -17,11 +17,7 @@ const NOUNS: [(&str, &str, &str); 8] = [
     ("Logical_Router_Port", "port", "ports"),
     ("Logical_Router_Static_Route", "route", "routes"),
     ("Logical_Router_Policy", "policy", "policies"),
-    (
-        "Load_Balancer_Group",
-        "load balancer group",
-        "load balancer groups",
-    ),
+    ("Load_Balancer_Group", "load balancer group", "load balancer groups"),
     ("Address_Set", "address set", "address sets"),
     ("ACL", "ACL", "ACLs"),
     ("Logical_Switch", "switch", "switches"),
@@ -54,9 +50,7 @@ impl RowReasons {
         networks: &Networks,
         nodes: &[Node],
     ) -> Self {
-        let names = nodes
-            .iter()
-            .filter_map(|node| Some((node.id?.get(), &node.name)));
+        let names = nodes.iter().filter_map(|node| Some((node.id?.get(), &node.name)));
         let names: BTreeMap<u16, &String> = names.collect();
         let mut reasons = Self::default();
         for (zone, view) in zones {
@@ -172,18 +166,16 @@ fn work(rows: &[&RowDifference], writer: RowWriter) -> String {
             *counts.entry((verb, table)).or_default() += 1;
         }
     }
-    let parts = ["insert", "change", "delete"]
-        .into_iter()
-        .filter_map(|verb| {
-            let of_verb = counts.iter().filter(|((of, _), _)| *of == verb);
-            let objects: Vec<String> = of_verb
-                .map(|((_, table), count)| {
-                    let (one, several) = nouns(table);
-                    format!("{count} {}", if *count == 1 { one } else { several })
-                })
-                .collect();
-            (!objects.is_empty()).then(|| format!("{verb} {}", objects.join(" and ")))
-        });
+    let parts = ["insert", "change", "delete"].into_iter().filter_map(|verb| {
+        let of_verb = counts.iter().filter(|((of, _), _)| *of == verb);
+        let objects: Vec<String> = of_verb
+            .map(|((_, table), count)| {
+                let (one, several) = nouns(table);
+                format!("{count} {}", if *count == 1 { one } else { several })
+            })
+            .collect();
+        (!objects.is_empty()).then(|| format!("{verb} {}", objects.join(" and ")))
+    });
     let command = match writer {
         RowWriter::Apply => "apply",
         RowWriter::Run => "run",
@@ -193,7 +185,5 @@ fn work(rows: &[&RowDifference], writer: RowWriter) -> String {
 
 fn nouns(table: &'static str) -> (&'static str, &'static str) {
     let mut nouns = NOUNS.iter().filter(|(of, ..)| *of == table);
-    nouns
-        .next()
-        .map_or((table, table), |(_, one, several)| (one, several))
+    nouns.next().map_or((table, table), |(_, one, several)| (one, several))
 }

@@ -87,8 +87,7 @@ impl<'a> Selection<'a> {
             let refusals = Definition::of_cudn(&cudn.object).refusals();
             if !owners.contains(&*key.name) {
                 let is_refused = !refusals.is_empty();
-                self.obstacles
-                    .extend(without_definition(cudn, is_refused, inventory));
+                self.obstacles.extend(without_definition(cudn, is_refused, inventory));
             }
             self.obstacles.extend(refusals);
         }

@@ -36,13 +36,7 @@ impl Display for Explanation {
             None => line!(f, "  the connect router has no tunnel key yet")?,
         }
         for range in &self.ranges {
-            line!(
-                f,
-                "  {}: {} blocks of /{}",
-                range.cidr,
-                range.blocks,
-                range.network_prefix
-            )?;
+            line!(f, "  {}: {} blocks of /{}", range.cidr, range.blocks, range.network_prefix)?;
         }
         if let Some(ids) = &self.node_ids {
             line!(f, "  {}", ids.text)?;
@@ -73,13 +67,7 @@ impl Display for NetworkExplanation {
             NetworkState::Partly => "connected on some nodes",
             NetworkState::NotConnected => "NOT connected",
         };
-        let Self {
-            network,
-            object,
-            topology,
-            id,
-            ..
-        } = self;
+        let Self { network, object, topology, id, .. } = self;
         line!(f, "network {network}: {state}")?;
         line!(f, "  {object}, {topology}, id {id}")?;
         for selector in &self.selected_by {
@@ -117,11 +105,7 @@ impl Display for NetworkExplanation {
 }
 
 fn names(nodes: &[&NodeExplanation]) -> String {
-    let named: Vec<&str> = nodes
-        .iter()
-        .take(MAX_NAMED_NODES)
-        .map(|node| &*node.node)
-        .collect();
+    let named: Vec<&str> = nodes.iter().take(MAX_NAMED_NODES).map(|node| &*node.node).collect();
     let named = named.join(", ");
     match nodes.len().checked_sub(MAX_NAMED_NODES) {
         None | Some(0) => named,

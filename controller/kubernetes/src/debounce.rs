@@ -82,9 +82,7 @@ mod tests {
             ..Timing::default()
         };
         let start = Instant::now();
-        debounce(&timing, &mut PeriodicChanges(Duration::from_millis(1)))
-            .await
-            .unwrap();
+        debounce(&timing, &mut PeriodicChanges(Duration::from_millis(1))).await.unwrap();
         assert!(start.elapsed() >= timing.debounce_max);
 
         let hour = Duration::from_secs(3600);

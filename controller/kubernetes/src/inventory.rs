@@ -70,11 +70,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
             object.meta_mut().managed_fields = None;
             remove_unused(&mut object);
             let position = K::objects(inventory).len() as u64;
-            K::objects_mut(inventory).insert(Sourced {
-                object,
-                origin: Origin::Cluster,
-                position,
-            });
+            K::objects_mut(inventory).insert(Sourced { object, origin: Origin::Cluster, position });
         }
         Err(invalid) => {
             let key = ObjectKey::of(&invalid.metadata);

@@ -75,10 +75,10 @@ async fn run_until(
             settings: &manager.settings,
             writes_networks: manager.manages_networks,
         }),
-        zone: config.zone.as_ref().map(|zone| Role {
-            settings: &zone.settings,
-            writes_networks: zone.writes_networks,
-        }),
+        zone: config
+            .zone
+            .as_ref()
+            .map(|zone| Role { settings: &zone.settings, writes_networks: zone.writes_networks }),
     };
     let watched = WatchedKinds::start(&mut tasks, &client, roles);
     let (stopping, stopped) = channel::channel(false);
@@ -86,13 +86,8 @@ async fn run_until(
     let mut publishers = JoinSet::new();
     let (events, publisher) = event_channel(client.clone(), config.identity.clone(), timing);
     publishers.spawn(publisher);
-    let process = Process {
-        client,
-        namespace: config.namespace,
-        identity: config.identity,
-        events,
-        timing,
-    };
+    let process =
+        Process { client, namespace: config.namespace, identity: config.identity, events, timing };
     if let Some(settings) = config.cluster {
         let elector = process.start_manager(&mut tasks, settings, watched.manager);
         elector_tasks.spawn(elector.run(stopped));
@@ -110,10 +105,7 @@ async fn run_until(
     tasks.running.shutdown().await;
     publishers.shutdown().await;
     stopping.send_replace(true);
-    if tokio::time::timeout(timing.request_timeout, elector_tasks.join_next())
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(timing.request_timeout, elector_tasks.join_next()).await.is_err() {
         tracing::warn!("cannot release the lease; the next leader has to wait for its expiry");
     }
     outcome
@@ -155,10 +147,7 @@ impl Process {
             KindWatch::new(ConfigMap::KIND, true, &zones.reports),
             KindWatch::new(Lease::KIND, true, &zones.leases),
         ]);
-        let controller = WatchingController::ClusterManager {
-            lease,
-            term: term.clone(),
-        };
+        let controller = WatchingController::ClusterManager { lease, term: term.clone() };
         self.start_watch_events(tasks, controller, watches);
         let task = ManagerTask {
             settings: config.settings,
@@ -185,10 +174,8 @@ impl Process {
     ) {
         let (report_sender, reports) = channel::channel(ZoneReport::default());
         let (is_unreachable, unreachable) = channel::channel(false);
-        let (connects, nodes) = (
-            sources.store(ClusterNetworkConnect::KIND),
-            sources.store(Node::KIND),
-        );
+        let (connects, nodes) =
+            (sources.store(ClusterNetworkConnect::KIND), sources.store(Node::KIND));
         let renewer = ZoneLeaseRenewer {
             client: self.client.clone(),
             namespace: self.namespace.clone(),
@@ -238,20 +225,12 @@ impl Process {
         controller: WatchingController,
         watches: Vec<KindWatch>,
     ) {
-        let failures = ReadFailureEvents {
-            controller,
-            watches,
-            events: self.events.clone(),
-        };
+        let failures = ReadFailureEvents { controller, watches, events: self.events.clone() };
         tasks.spawn("the writer of events about watches", failures.run());
     }
 
     fn writer(&self, term: Option<channel::Receiver<Option<LeaderTerm>>>) -> ObjectWriter {
-        ObjectWriter {
-            client: self.client.clone(),
-            timing: self.timing,
-            term,
-        }
+        ObjectWriter { client: self.client.clone(), timing: self.timing, term }
     }
 }
 

@@ -102,10 +102,7 @@ async fn measure_start(release: &Release) -> Outcome<()> {
             best = best.min(start.elapsed());
             drop(lab);
         }
-        println!(
-            "start until flows are installed, {nodes} nodes, 2 networks: {}",
-            ms(best)
-        );
+        println!("start until flows are installed, {nodes} nodes, 2 networks: {}", ms(best));
     }
     Ok(())
 }
@@ -128,10 +125,7 @@ async fn measure_apply(release: &Release) -> Outcome<()> {
         let report = report.ok_or("the probes ended")?;
         closed = closed.min(report.answered.last().copied().unwrap_or_default());
     }
-    println!(
-        "apply until packets flow across nodes (a probe each 20 ms): {}",
-        ms(opened)
-    );
+    println!("apply until packets flow across nodes (a probe each 20 ms): {}", ms(opened));
     println!("apply until they stop: {}", ms(closed));
     Ok(())
 }
@@ -158,10 +152,7 @@ async fn measure_pairs(release: &Release) -> Outcome<()> {
     let lab = Lab::start(release.clone(), &cluster).await?;
     let start = Instant::now();
     let pairs = check(&lab, &cluster).await?;
-    println!(
-        "{PAIRS_NETWORKS} networks on 3 nodes, all {pairs} pairs: {}",
-        ms(start.elapsed())
-    );
+    println!("{PAIRS_NETWORKS} networks on 3 nodes, all {pairs} pairs: {}", ms(start.elapsed()));
     Ok(())
 }
 
@@ -171,10 +162,7 @@ async fn measure_nodes(release: &Release) -> Outcome<()> {
     let cluster = cluster(nodes, 2, true)?;
     let start = Instant::now();
     let lab = Lab::start(release.clone(), &cluster).await?;
-    println!(
-        "start of {nodes} nodes, 2 networks: {}",
-        ms(start.elapsed())
-    );
+    println!("start of {nodes} nodes, 2 networks: {}", ms(start.elapsed()));
     tokio::time::sleep(SETTLING).await;
     let mut theirs = BTreeMap::<&str, u64>::new();
     for node in lab.nodes() {
@@ -208,10 +196,8 @@ fn ms(time: Duration) -> String {
 }
 
 fn main() -> Outcome<()> {
-    let runtime = Builder::new_multi_thread()
-        .enable_all()
-        .thread_keep_alive(THREAD_KEEP_ALIVE)
-        .build()?;
+    let runtime =
+        Builder::new_multi_thread().enable_all().thread_keep_alive(THREAD_KEEP_ALIVE).build()?;
     runtime.block_on(measure())
 }
 
@@ -220,15 +206,8 @@ async fn measure() -> Outcome<()> {
         return Ok(());
     };
     let release = Release::find(unpacked.folder())?;
-    println!(
-        "OVN {}, Open vSwitch {}",
-        release.ovn_version(),
-        release.ovs_version()
-    );
-    let wanted: Vec<String> = env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with("--"))
-        .collect();
+    println!("OVN {}, Open vSwitch {}", release.ovn_version(), release.ovs_version());
+    let wanted: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
     if is_wanted("start") {
         measure_start(&release).await?;

@@ -48,18 +48,14 @@ pub(crate) async fn call(
     arguments: &[&str],
 ) -> Result<String, AppctlError> {
     let reply = exchange(socket, command, arguments).await;
-    let reply = reply.map_err(|source| AppctlError::Socket {
-        socket: socket.to_owned(),
-        source,
-    })?;
+    let reply =
+        reply.map_err(|source| AppctlError::Socket { socket: socket.to_owned(), source })?;
     match (reply.result, reply.error) {
         (Some(text), None) => Ok(text),
         (_, error) => Err(AppctlError::Refused {
             command: format!("{command} {}", arguments.join(" ")),
             reason: error.map_or_else(String::new, |error| {
-                error
-                    .as_str()
-                    .map_or_else(|| error.to_string(), str::to_owned)
+                error.as_str().map_or_else(|| error.to_string(), str::to_owned)
             }),
         }),
     }

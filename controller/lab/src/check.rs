@@ -34,9 +34,7 @@ impl Promises {
     pub fn of(cluster: &Cluster) -> Self {
         let networks = cluster.networks();
         let (mut connected, mut services_only) = (BTreeSet::new(), BTreeSet::new());
-        let connects = cluster
-            .connects()
-            .filter_map(|object| conversion::connect(object).ok());
+        let connects = cluster.connects().filter_map(|object| conversion::connect(object).ok());
         for connect in connects {
             let owners = connect.subnets.iter().filter_map(|(owner, subnets)| {
                 let network = networks.by_id(owner.network_id)?;
@@ -59,11 +57,7 @@ impl Promises {
                 }
             }
         }
-        Self {
-            connected,
-            services_only,
-            policies: NetworkPolicies::of(cluster),
-        }
+        Self { connected, services_only, policies: NetworkPolicies::of(cluster) }
     }
 
     /// `true` if packets of a protocol and IP family from one pod have to reach the other one.
@@ -73,13 +67,7 @@ impl Promises {
         let is_connected =
             !is_services_only && self.connected.contains(&(networks.0, networks.1, family));
         let has_path = from.network == to.network || is_connected;
-        has_path
-            && self.policies.allow(Packet {
-                from,
-                to,
-                protocol,
-                family,
-            })
+        has_path && self.policies.allow(Packet { from, to, protocol, family })
     }
 }
 
@@ -176,9 +164,7 @@ impl Lab {
 
     /// All ordered pairs of different pods.
     pub fn pairs(&self) -> impl Iterator<Item = (&Pod, &Pod)> {
-        let pairs = self
-            .pods()
-            .flat_map(|from| self.pods().map(move |to| (from, to)));
+        let pairs = self.pods().flat_map(|from| self.pods().map(move |to| (from, to)));
         pairs.filter(|(from, to)| from.name != to.name)
     }
 
@@ -198,9 +184,9 @@ impl Lab {
         for (raw, number) in raw.into_iter().zip(1..) {
             let protocol = match raw.protocol.as_deref() {
                 None => Protocol::Icmp,
-                Some(text) => text
-                    .parse()
-                    .map_err(|source| QuestionsError::Protocol { number, source })?,
+                Some(text) => {
+                    text.parse().map_err(|source| QuestionsError::Protocol { number, source })?
+                }
             };
             let error = |source| QuestionsError::Question { number, source };
             let from = self.pod(&raw.from).map_err(error)?;
@@ -210,16 +196,13 @@ impl Lab {
                 raw.family
                     .is_none_or(|wanted| (wanted == RawFamily::Ipv4) == (*family == IpFamily::V4))
             });
-            questions.extend(families.map(|family| {
-                Question {
-                    from: from.name.clone(),
-                    to: to.name.clone(),
-                    protocol,
-                    family,
-                    is_promised: raw
-                        .reached
-                        .unwrap_or_else(|| promises.reaches(from, to, protocol, family)),
-                }
+            questions.extend(families.map(|family| Question {
+                from: from.name.clone(),
+                to: to.name.clone(),
+                protocol,
+                family,
+                is_promised:
+                    raw.reached.unwrap_or_else(|| promises.reaches(from, to, protocol, family)),
             }));
             if questions.len() == asked {
                 return Err(error(QuestionError::NoCommonFamily {
@@ -258,13 +241,7 @@ impl Lab {
         questions: Vec<Question>,
     ) -> Result<Vec<CheckedQuestion>, QuestionError> {
         let asked = join_all(questions.into_iter().map(|question| async {
-            let Question {
-                from,
-                to,
-                protocol,
-                family,
-                ..
-            } = &question;
+            let Question { from, to, protocol, family, .. } = &question;
             let answer = self.ask(from, to, *protocol, Some(*family)).await?;
             Ok(CheckedQuestion { question, answer })
         }));
@@ -275,12 +252,8 @@ impl Lab {
     pub fn broken_promises(&self, cluster: &Cluster) -> Vec<String> {
         let networks = cluster.networks();
         let has_layer3 = networks.iter().any(|n| n.topology == Topology::Layer3);
-        let connects = cluster
-            .connects()
-            .filter_map(|object| conversion::connect(object).ok());
-        let has_services_only = connects
-            .into_iter()
-            .any(|c| c.connectivity.is_service_only());
+        let connects = cluster.connects().filter_map(|object| conversion::connect(object).ok());
+        let has_services_only = connects.into_iter().any(|c| c.connectivity.is_service_only());
         let has_egress_ips = cluster.settings().has_feature(Feature::EgressIp);
         let has_marks = has_egress_ips && !outside::marks(cluster).is_empty();
         let is_concerned = |limit| match limit {
@@ -289,28 +262,21 @@ impl Lab {
             Limit::MarksAcrossNodes => has_marks && self.nodes().nth(1).is_some(),
         };
         let limits = self.release().limits().into_iter();
-        limits
-            .filter(|(limit, _)| is_concerned(*limit))
-            .map(|(_, text)| text)
-            .collect()
+        limits.filter(|(limit, _)| is_concerned(*limit)).map(|(_, text)| text).collect()
     }
 
     fn pod(&self, name: &str) -> Result<&Pod, QuestionError> {
         let name = self.find_pod(name)?;
         let found = self.pods().find(|pod| pod.name == name);
-        found.ok_or_else(|| QuestionError::NoSuchPod {
-            name: name.to_string(),
-            similar: Vec::new(),
-        })
+        found
+            .ok_or_else(|| QuestionError::NoSuchPod { name: name.to_string(), similar: Vec::new() })
     }
 }
 
 /// IP families in which both pods have addresses.
 pub fn common_families<'a>(from: &'a Pod, to: &'a Pod) -> impl Iterator<Item = IpFamily> + use<'a> {
     let has = |pod: &Pod, family| pod.ips().any(|ip| IpFamily::of(ip) == family);
-    IpFamily::BOTH
-        .into_iter()
-        .filter(move |family| has(from, *family) && has(to, *family))
+    IpFamily::BOTH.into_iter().filter(move |family| has(from, *family) && has(to, *family))
 }
 
 #[cfg(test)]

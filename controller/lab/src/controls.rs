@@ -54,11 +54,7 @@ impl Lab {
     /// There is no such node or program, or the program does not start.
     pub async fn start_program(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
         let program = known_program(program)?;
-        let ids: Vec<NodeId> = self
-            .zones
-            .values()
-            .map(|zone| zone.node.id.clone())
-            .collect();
+        let ids: Vec<NodeId> = self.zones.values().map(|zone| zone.node.id.clone()).collect();
         let (release, spawner) = (self.release.clone(), self.spawner.clone());
         let node = &mut self.zone_mut(node)?.node;
         if node.running().any(|(running, _)| running == program) {

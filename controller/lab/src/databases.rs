@@ -130,10 +130,7 @@ impl Databases {
             northbound: database(DATABASE)?,
             southbound: database(SOUTHBOUND)?,
             switch: database(SWITCH)?,
-            service: Service::Sim {
-                _listener: sim.listen(&target).await?,
-                sim,
-            },
+            service: Service::Sim { _listener: sim.listen(&target).await?, sim },
         })
     }
 
@@ -198,10 +195,8 @@ impl NodeDatabase {
         };
         let outcome = self.client.transact(transaction).await;
         let committed = outcome.into_result();
-        let committed = committed.map_err(|source| DatabaseError::Transact {
-            database: self.name,
-            source,
-        })?;
+        let committed =
+            committed.map_err(|source| DatabaseError::Transact { database: self.name, source })?;
         Ok(InsertedRows(Some(committed)))
     }
 

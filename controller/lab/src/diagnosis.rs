@@ -52,9 +52,7 @@ impl Diagnosis {
         let packets = packets.into_iter().flatten();
         let answers = [self.answer.as_ref(), self.return_arrival.as_ref()];
         let answers = answers.into_iter().flatten();
-        packets
-            .map(|trace| (trace, "packet"))
-            .chain(answers.map(|trace| (trace, "answer")))
+        packets.map(|trace| (trace, "packet")).chain(answers.map(|trace| (trace, "answer")))
     }
 
     /// Obstacles in the rows, each with the node.
@@ -111,9 +109,7 @@ impl Lab {
         let (source, target) = (self.known_pod(from)?, self.known_pod(to)?);
         let (own, other) = common_addresses(source, target, family)?;
         let rows = self.rows().diagnose(from, to, protocol, family)?;
-        let request = self
-            .trace_flows(source, other, protocol, Connection::New)
-            .await;
+        let request = self.trace_flows(source, other, protocol, Connection::New).await;
         let arrival = match rows.arrival {
             None => None,
             Some(arrival) => {
@@ -127,10 +123,7 @@ impl Lab {
                         Connection::New,
                     )
                     .await;
-                Some(NodeTrace {
-                    rows: arrival,
-                    flows,
-                })
+                Some(NodeTrace { rows: arrival, flows })
             }
         };
         let return_arrival = match rows.answer.as_ref().zip(rows.return_arrival) {
@@ -138,32 +131,20 @@ impl Lab {
             Some((answer, arrival)) => {
                 let ends = (target, source);
                 let known = Connection::Established;
-                let flows = self
-                    .trace_arrival_flows(ends, (other, own), answer, protocol, known)
-                    .await;
-                Some(NodeTrace {
-                    rows: arrival,
-                    flows,
-                })
+                let flows =
+                    self.trace_arrival_flows(ends, (other, own), answer, protocol, known).await;
+                Some(NodeTrace { rows: arrival, flows })
             }
         };
         let answer = match rows.answer {
             None => None,
             Some(answer) => {
-                let flows = self
-                    .trace_flows(target, own, protocol, Connection::Established)
-                    .await;
-                Some(NodeTrace {
-                    rows: answer,
-                    flows,
-                })
+                let flows = self.trace_flows(target, own, protocol, Connection::Established).await;
+                Some(NodeTrace { rows: answer, flows })
             }
         };
         Ok(Diagnosis {
-            request: NodeTrace {
-                rows: rows.request,
-                flows: request,
-            },
+            request: NodeTrace { rows: rows.request, flows: request },
             arrival,
             answer,
             return_arrival,
@@ -242,9 +223,7 @@ impl Lab {
 
     pub(crate) fn known_pod(&self, name: &PodName) -> Result<&Pod, QuestionError> {
         let found = self.pods().find(|pod| pod.name == *name);
-        found.ok_or_else(|| QuestionError::NoSuchPod {
-            name: name.to_string(),
-            similar: Vec::new(),
-        })
+        found
+            .ok_or_else(|| QuestionError::NoSuchPod { name: name.to_string(), similar: Vec::new() })
     }
 }

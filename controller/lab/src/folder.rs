@@ -79,14 +79,8 @@ impl LabFolder {
             return Err(FolderError::TooLong(folder.path().to_owned()));
         }
         match create_lock(folder.path()) {
-            Ok(lock) => Ok(Self {
-                folder,
-                _lock: lock,
-            }),
-            Err(source) => Err(FolderError::Create {
-                path: folder.path().join(LOCK),
-                source,
-            }),
+            Ok(lock) => Ok(Self { folder, _lock: lock }),
+            Err(source) => Err(FolderError::Create { path: folder.path().join(LOCK), source }),
         }
     }
 

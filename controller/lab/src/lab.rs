@@ -259,10 +259,7 @@ impl Lab {
     pub(crate) fn zone_mut(&mut self, node: &str) -> Result<&mut Zone, LabError> {
         let known: Vec<String> = self.zones.keys().cloned().collect();
         let zone = self.zones.get_mut(node);
-        zone.ok_or_else(|| LabError::NoSuchNode {
-            name: node.to_owned(),
-            known,
-        })
+        zone.ok_or_else(|| LabError::NoSuchNode { name: node.to_owned(), known })
     }
 
     pub(crate) fn zone(&self, node: &str) -> Result<&Zone, LabError> {
@@ -305,7 +302,6 @@ impl Lab {
 
     /// Pods that have this address.
     pub fn pods_with_address(&self, address: IpAddr) -> impl Iterator<Item = &Pod> {
-        self.pods()
-            .filter(move |pod| pod.ips().any(|ip| ip == address))
+        self.pods().filter(move |pod| pod.ips().any(|ip| ip == address))
     }
 }

@@ -172,10 +172,7 @@ impl Node {
                 self.start_program(release, spawner, name, arguments).await
             }
             SWITCH => self.start_switch(release, spawner).await,
-            _ => {
-                self.start_program(release, spawner, name, [database.as_str()])
-                    .await
-            }
+            _ => self.start_program(release, spawner, name, [database.as_str()]).await,
         }
     }
 
@@ -194,8 +191,7 @@ impl Node {
         let switch = self.databases.switch.clone();
         let names = self.ports.names();
         let installed = switch.wait_until(|snapshot| are_installed(snapshot, &names));
-        self.wait("for ovn-controller to claim the ports of pods", installed)
-            .await?;
+        self.wait("for ovn-controller to claim the ports of pods", installed).await?;
         let northbound = self.databases.northbound.clone();
         let mut wanted = 0;
         let requested = northbound.change(|txn| {
@@ -211,8 +207,7 @@ impl Node {
             let rows = snapshot.typed::<NbGlobal>();
             rows.iter().flatten().all(|(_, row)| row.hv_cfg >= wanted)
         });
-        self.wait("for flows of ovn-northd and ovn-controller", done)
-            .await?;
+        self.wait("for flows of ovn-northd and ovn-controller", done).await?;
         self.write_marked_routes().await?;
         self.write_outside_flows(release).await?;
         // The switch would use cached flows of before for up to 500 ms.
@@ -282,11 +277,8 @@ impl Node {
                 (error, ..) = ended => Err(NodeError::from(error)),
             }
         };
-        within(PATIENCE, first).await.unwrap_or_else(|| {
-            Err(NodeError::Timeout {
-                node: self.id.name.clone(),
-                wait,
-            })
-        })
+        within(PATIENCE, first)
+            .await
+            .unwrap_or_else(|| Err(NodeError::Timeout { node: self.id.name.clone(), wait }))
     }
 }

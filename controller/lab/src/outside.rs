@@ -33,18 +33,11 @@ const EGRESS_ZONE: u16 = 64_000;
 /// Marks of replies of served pods, and of their packets for nodes.
 const COMMON_MARKS: [u32; 2] = [42, 1008];
 /// Addresses of the hosts outside: those that RFC 5737 and RFC 3849 reserve for documentation.
-const RANGES: [&str; 4] = [
-    "192.0.2.0/24",
-    "198.51.100.0/24",
-    "203.0.113.0/24",
-    "2001:db8::/32",
-];
+const RANGES: [&str; 4] = ["192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32"];
 
 /// `true` if a host outside has this address.
 pub(crate) fn has_address(address: IpAddr) -> bool {
-    let mut ranges = RANGES
-        .iter()
-        .filter_map(|range| range.parse::<IpNet>().ok());
+    let mut ranges = RANGES.iter().filter_map(|range| range.parse::<IpNet>().ok());
     ranges.any(|range| range.contains(&address))
 }
 
@@ -63,10 +56,7 @@ pub(crate) fn marked_sources(cluster: &Cluster, node: &str) -> Vec<MarkedSource>
         let assignments = egress_ip.assignments.into_iter();
         let own = assignments.filter(|assignment| *assignment.node == *node);
         own.filter_map(move |assignment| {
-            Some(MarkedSource {
-                mark: egress_ip.mark?,
-                address: assignment.address,
-            })
+            Some(MarkedSource { mark: egress_ip.mark?, address: assignment.address })
         })
     });
     sources.collect()
@@ -101,9 +91,7 @@ impl Exits {
         let mut exits = Vec::new();
         for (_, switch) in northbound.typed::<LogicalSwitch>().iter().flatten() {
             let ports = switch.ports.iter();
-            let ports: Vec<_> = ports
-                .filter_map(|port| northbound.get(*port).ok()?)
-                .collect();
+            let ports: Vec<_> = ports.filter_map(|port| northbound.get(*port).ok()?).collect();
             let mut physical = ports.iter().filter(|port| {
                 let network = port.options.get("network_name");
                 port.r#type == "localnet" && network.is_some_and(|name| name == PHYSICAL_NETWORK)
@@ -111,15 +99,11 @@ impl Exits {
             let Some(localnet) = physical.next() else {
                 continue;
             };
-            let routers = ports
-                .iter()
-                .filter_map(|port| port.options.get("router-port"));
+            let routers = ports.iter().filter_map(|port| port.options.get("router-port"));
             exits.push(Exit {
                 // ovn-controller's name of the patch port.
                 patch: format!("patch-{}-to-br-int", localnet.name),
-                addresses: routers
-                    .flat_map(|name| addresses_of(northbound, name))
-                    .collect(),
+                addresses: routers.flat_map(|name| addresses_of(northbound, name)).collect(),
             });
         }
         Self(exits)
@@ -180,20 +164,14 @@ impl Exits {
 
 /// Match on a destination address, without the address.
 fn destination_field(address: IpAddr) -> &'static str {
-    if address.is_ipv4() {
-        "ip,nw_dst"
-    } else {
-        "ipv6,ipv6_dst"
-    }
+    if address.is_ipv4() { "ip,nw_dst" } else { "ipv6,ipv6_dst" }
 }
 
 fn addresses_of(northbound: &Snapshot, port: &str) -> Vec<IpAddr> {
     let ports = northbound.typed::<LogicalRouterPort>();
     let found = ports.iter().flatten().find(|(_, row)| row.name == port);
     let networks = found.map(|(_, row)| row.networks).unwrap_or_default();
-    let addresses = networks
-        .iter()
-        .filter_map(|text| text.parse::<IpNet>().ok());
+    let addresses = networks.iter().filter_map(|text| text.parse::<IpNet>().ok());
     addresses.map(|network| network.addr()).collect()
 }
 

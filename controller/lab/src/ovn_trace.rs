@@ -77,13 +77,7 @@ pub struct TraceEnd {
 
 impl fmt::Display for TraceEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            datapath,
-            table,
-            flow,
-            action,
-            ..
-        } = self;
+        let Self { datapath, table, flow, action, .. } = self;
         write!(f, "{table} of {datapath}: {flow}")?;
         if !action.is_empty() {
             write!(f, ": {action}")?;
@@ -127,15 +121,7 @@ fn read_table(line: &str) -> Option<(&str, &str)> {
 impl TracedPacket {
     /// Expression of ovn-trace for the packet.
     fn to_expression(&self) -> String {
-        let Self {
-            port,
-            source_mac,
-            destination_mac,
-            source,
-            destination,
-            ttl,
-            protocol,
-        } = self;
+        let Self { port, source_mac, destination_mac, source, destination, ttl, protocol } = self;
         let version = if destination.is_ipv4() { 4 } else { 6 };
         let protocol = match (protocol, version) {
             (Protocol::Icmp, 4) => "icmp4.type == 8".to_owned(),
@@ -201,16 +187,10 @@ ingress(dp=\"router\", inport=\"rtos\")
 15. lr_in_ip_routing: no match (implicit drop)
 ";
         let end = TraceEnd::read(text).unwrap();
-        assert_eq!(
-            end.to_string(),
-            "lr_in_ip_routing of router: no match (implicit drop)"
-        );
+        assert_eq!(end.to_string(), "lr_in_ip_routing of router: no match (implicit drop)");
         let dropped = text.to_owned() + "16. lr_in_policy (northd.c:1): 1, priority 5\n    drop;\n";
         let end = TraceEnd::read(&dropped).unwrap();
-        assert_eq!(
-            end.to_string(),
-            "lr_in_policy of router: 1, priority 5: drop"
-        );
+        assert_eq!(end.to_string(), "lr_in_policy of router: 1, priority 5: drop");
         assert_eq!(end.output, None);
         let output = dropped
             + " 9. ls_out: 1, priority 0\n    output;\n    /* output to \"p\", type \"\" */\n";

@@ -21,10 +21,7 @@ pub struct PodName {
 
 impl PodName {
     pub(crate) fn of(key: &PodKey) -> Self {
-        Self {
-            namespace: key.namespace.to_string(),
-            name: key.name.to_string(),
-        }
+        Self { namespace: key.namespace.to_string(), name: key.name.to_string() }
     }
 }
 

@@ -44,11 +44,7 @@ impl NetworkPolicies {
         let namespaces = inventory.namespaces.iter();
         let mut pods = BTreeMap::new();
         if let Some(objects) = cluster.zone_pods("") {
-            pods.extend(
-                objects
-                    .pods()
-                    .map(|pod| (PodName::of(&pod.key), pod.clone())),
-            );
+            pods.extend(objects.pods().map(|pod| (PodName::of(&pod.key), pod.clone())));
         }
         let firewalls = inventory.egress_firewalls.iter();
         let has_firewalls = cluster.settings().has_feature(Feature::EgressFirewall);
@@ -58,9 +54,7 @@ impl NetworkPolicies {
         });
         Self {
             firewalls: firewalls.collect(),
-            policies: policies
-                .map(|(_, policy)| network_policy(&policy.object))
-                .collect(),
+            policies: policies.map(|(_, policy)| network_policy(&policy.object)).collect(),
             namespaces: namespaces
                 .map(|(key, namespace)| (key.name.clone(), namespace.object.labels().clone()))
                 .collect(),
@@ -70,9 +64,7 @@ impl NetworkPolicies {
 
     /// `true` if the policies of both pods and the firewall of the sender let the packet pass.
     pub(super) fn allow(&self, packet: Packet<'_>) -> bool {
-        PolicyDirection::BOTH
-            .into_iter()
-            .all(|direction| self.allow_in(direction, packet))
+        PolicyDirection::BOTH.into_iter().all(|direction| self.allow_in(direction, packet))
             && self.allow_out(packet)
     }
 
@@ -273,12 +265,7 @@ items:
         assert!(others.is_empty(), "{others:?}");
         let policies = NetworkPolicies::of(&cluster);
         let to = pods.iter().find(|pod| pod.name.name == "web").unwrap();
-        let packet = |from| Packet {
-            from,
-            to,
-            protocol,
-            family: IpFamily::V4,
-        };
+        let packet = |from| Packet { from, to, protocol, family: IpFamily::V4 };
         let mut names: Vec<String> = pods
             .iter()
             .filter(|from| from.name != to.name && policies.allow(packet(from)))
@@ -292,16 +279,10 @@ items:
     fn peers_are_pods_of_the_network_or_addresses() {
         let all = ["blue/db", "red/other", "sky/far"];
         let icmp = |spec| allowed(spec, Protocol::Icmp);
-        assert_eq!(
-            icmp("{podSelector: {matchLabels: {app: db}}, ingress: []}"),
-            all
-        );
+        assert_eq!(icmp("{podSelector: {matchLabels: {app: db}}, ingress: []}"), all);
         assert!(icmp("{podSelector: {}, policyTypes: [Ingress]}").is_empty());
         assert_eq!(icmp("{podSelector: {}, ingress: [{}]}"), all);
-        assert_eq!(
-            icmp("{podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}"),
-            ["blue/db"]
-        );
+        assert_eq!(icmp("{podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}"), ["blue/db"]);
         assert_eq!(
             icmp("{podSelector: {}, ingress: [{from: [{namespaceSelector: {}}]}]}"),
             ["blue/db", "sky/far"]

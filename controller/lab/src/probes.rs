@@ -64,11 +64,7 @@ impl ProbeStream {
     /// Stops, waits at most `patience` for the last answers, and reports. A busy machine answers
     /// late, and loses nothing. `None`: the stream has panicked.
     pub async fn stop(self, patience: Duration) -> Option<ProbeReport> {
-        self.end(Stop {
-            patience,
-            awaited: None,
-        })
-        .await
+        self.end(Stop { patience, awaited: None }).await
     }
 
     /// Goes on until a probe is answered, or is not, for at most `limit`, then stops and reports.
@@ -95,11 +91,7 @@ impl ProbeStream {
 impl ProbeReport {
     fn add(&mut self, time: Duration, is_answered: bool, seen: &Seen) {
         self.sent += 1;
-        let times = if is_answered {
-            &mut self.answered
-        } else {
-            &mut self.unanswered
-        };
+        let times = if is_answered { &mut self.answered } else { &mut self.unanswered };
         times.push(time);
         if !seen.arrivals.is_empty() {
             self.arrived.push(time);
@@ -160,20 +152,15 @@ impl Lab {
         let (source, target) = (self.known_pod(from)?, self.known_pod(to)?);
         let is_common = |ip: &IpAddr| source.ips().any(|own| own.is_ipv4() == ip.is_ipv4());
         let address = target.ips().find(is_common);
-        let address = address.ok_or_else(|| QuestionError::NoCommonFamily {
-            from: from.clone(),
-            to: to.clone(),
-        })?;
+        let address = address
+            .ok_or_else(|| QuestionError::NoCommonFamily { from: from.clone(), to: to.clone() })?;
         let found = self.asker(from).map(|(_, asker)| asker);
         let asker = found.ok_or_else(|| QuestionError::NoSuchPod {
             name: from.to_string(),
             similar: Vec::new(),
         })?;
         let way = asker.way(address).await;
-        let way = way.ok_or_else(|| QuestionError::NoNextHop {
-            from: from.clone(),
-            address,
-        })?;
+        let way = way.ok_or_else(|| QuestionError::NoNextHop { from: from.clone(), address })?;
         Ok((asker, way, address))
     }
 }
@@ -213,9 +200,7 @@ async fn await_state(
     let limit = Instant::now() + awaited.limit;
     loop {
         let (time, mut probe) = (start.elapsed(), asker.probe(way));
-        let is_answered = asker
-            .is_answered(&mut probe, Instant::now() + patience)
-            .await;
+        let is_answered = asker.is_answered(&mut probe, Instant::now() + patience).await;
         report.add(time, is_answered, &asker.end(&probe));
         if is_answered == awaited.is_answered || Instant::now() >= limit {
             return;

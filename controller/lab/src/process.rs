@@ -75,15 +75,13 @@ impl Spawner {
     pub(crate) fn start() -> io::Result<Self> {
         let (requests, received) = mpsc::channel::<SpawnRequest>();
         let runtime = Handle::current();
-        thread::Builder::new()
-            .name("lab-children".to_owned())
-            .spawn(move || {
-                let _entered = runtime.enter();
-                for (mut command, started) in received {
-                    // The caller may have been dropped; then the child is killed on drop.
-                    let _ = started.send(command.spawn());
-                }
-            })?;
+        thread::Builder::new().name("lab-children".to_owned()).spawn(move || {
+            let _entered = runtime.enter();
+            for (mut command, started) in received {
+                // The caller may have been dropped; then the child is killed on drop.
+                let _ = started.send(command.spawn());
+            }
+        })?;
         Ok(Self { requests })
     }
 
@@ -133,16 +131,8 @@ impl Program {
             .process_group(0)
             .kill_on_drop(true);
         let child = spawner.spawn(child).await;
-        let child = child.map_err(|source| ProgramError::Start {
-            program: name,
-            source,
-        })?;
-        Ok(Self {
-            name,
-            node: node.to_owned(),
-            child,
-            log,
-        })
+        let child = child.map_err(|source| ProgramError::Start { program: name, source })?;
+        Ok(Self { name, node: node.to_owned(), child, log })
     }
 
     /// Name of the program.

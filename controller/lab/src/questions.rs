@@ -232,10 +232,7 @@ impl Lab {
         } else {
             same.iter().map(ToString::to_string).collect()
         };
-        Err(QuestionError::NoSuchPod {
-            name: name.to_owned(),
-            similar,
-        })
+        Err(QuestionError::NoSuchPod { name: name.to_owned(), similar })
     }
 
     /// Asks one pod from another. `family`: IP family; `None`: the first common one.
@@ -249,10 +246,8 @@ impl Lab {
         protocol: Protocol,
         family: Option<IpFamily>,
     ) -> Result<Answer, QuestionError> {
-        let no_pod = |pod: &PodName| QuestionError::NoSuchPod {
-            name: pod.to_string(),
-            similar: Vec::new(),
-        };
+        let no_pod =
+            |pod: &PodName| QuestionError::NoSuchPod { name: pod.to_string(), similar: Vec::new() };
         let (source, asker) = self.asker(from).ok_or_else(|| no_pod(from))?;
         let (target, _) = self.asker(to).ok_or_else(|| no_pod(to))?;
         let mut families = target.ips().filter(|ip| {
@@ -260,10 +255,7 @@ impl Lab {
                 && source.ips().any(|own| own.is_ipv4() == ip.is_ipv4())
         });
         let Some(address) = families.next() else {
-            return Err(QuestionError::NoCommonFamily {
-                from: from.clone(),
-                to: to.clone(),
-            });
+            return Err(QuestionError::NoCommonFamily { from: from.clone(), to: to.clone() });
         };
         let outcome = asker.ask(address, protocol.into()).await;
         Ok(self.judge(address, &[to], outcome))
@@ -336,16 +328,15 @@ impl Lab {
     ) -> Answer {
         let pod_of = |endpoint| self.pod_of_endpoint(endpoint).map(|pod| &pod.name);
         let arrivals = outcome.seen.arrivals.iter();
-        let arrivals: Vec<_> = arrivals
-            .filter_map(|arrival| Some((pod_of(arrival.endpoint)?, arrival.ttl)))
-            .collect();
+        let arrivals: Vec<_> =
+            arrivals.filter_map(|arrival| Some((pod_of(arrival.endpoint)?, arrival.ttl))).collect();
         let right = arrivals.iter().find(|(pod, _)| targets.contains(pod));
         let wrong = arrivals.iter().find(|(pod, _)| !targets.contains(pod));
         let verdict = match (outcome.result, wrong, right) {
             (_, Some((pod, _)), _) => Verdict::WrongPod((*pod).clone()),
-            (RequestResult::Reply { .. }, _, Some((_, ttl))) => Verdict::Reached {
-                routers: TTL.saturating_sub(*ttl),
-            },
+            (RequestResult::Reply { .. }, _, Some((_, ttl))) => {
+                Verdict::Reached { routers: TTL.saturating_sub(*ttl) }
+            }
             (RequestResult::Reply { .. }, _, None) => Verdict::AnsweredByOther,
             (RequestResult::Refused(reason), ..) => Verdict::Refused(reason),
             (RequestResult::NoNeighbour(address), ..) => Verdict::NoNeighbour(address),
@@ -420,9 +411,6 @@ mod tests {
         assert_eq!(distance("blue-1", "blue-1"), 0);
         assert_eq!(distance("blue-1", "bleu-11"), 3);
         let known = ["blue/blue-1", "blue/blue-2", "green/green-1"].map(str::to_owned);
-        assert_eq!(
-            similar("blu-1", known.into_iter()),
-            ["blue/blue-1", "blue/blue-2"]
-        );
+        assert_eq!(similar("blu-1", known.into_iter()), ["blue/blue-1", "blue/blue-2"]);
     }
 }

@@ -148,9 +148,7 @@ impl Release {
                 "packets of pods that an EgressIP serves do not cross nodes",
             ),
         ];
-        let limits = limits
-            .into_iter()
-            .filter(|(_, version, first, ..)| version < first);
+        let limits = limits.into_iter().filter(|(_, version, first, ..)| version < first);
         limits
             .map(|(program, version, first, limit, text)| {
                 (limit, format!("{program} {version} before {first}: {text}"))

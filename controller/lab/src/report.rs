@@ -41,10 +41,7 @@ impl<'a> CheckReport<'a> {
 
     /// Number of answers that are not the promised ones.
     pub fn differences(&self) -> usize {
-        self.checked
-            .iter()
-            .filter(|question| !question.agrees())
-            .count()
+        self.checked.iter().filter(|question| !question.agrees()).count()
     }
 
     /// A line for each difference, and the numbers of all.
@@ -58,10 +55,7 @@ impl<'a> CheckReport<'a> {
         }
         let differ = self.differences();
         let agree = self.checked.len() - differ;
-        let _ = writeln!(
-            text,
-            "{agree} answers agree with the manifests, {differ} differ"
-        );
+        let _ = writeln!(text, "{agree} answers agree with the manifests, {differ} differ");
         text
     }
 
@@ -85,11 +79,7 @@ impl<'a> CheckReport<'a> {
         let mut pods: Vec<_> = cells.keys().flat_map(|(from, to)| [from, to]).collect();
         pods.sort();
         pods.dedup();
-        let width = pods
-            .iter()
-            .map(|pod| pod.to_string().len())
-            .max()
-            .unwrap_or(0);
+        let width = pods.iter().map(|pod| pod.to_string().len()).max().unwrap_or(0);
         let mut text = format!("{:width$}", "");
         for number in 1..=pods.len() {
             let _ = write!(text, " {number:>2}");
@@ -141,18 +131,13 @@ impl<'a> CheckReport<'a> {
         for checked in self.checked {
             let name = escape(&title(checked));
             let seconds = checked.answer.time.as_secs_f64();
-            let _ = write!(
-                text,
-                "  <testcase classname=\"lab\" name=\"{name}\" time=\"{seconds:.6}\""
-            );
+            let _ =
+                write!(text, "  <testcase classname=\"lab\" name=\"{name}\" time=\"{seconds:.6}\"");
             if checked.agrees() {
                 text.push_str("/>\n");
             } else {
-                let message = format!(
-                    "promised: {}; {}",
-                    promised(checked),
-                    checked.answer.verdict
-                );
+                let message =
+                    format!("promised: {}; {}", promised(checked), checked.answer.verdict);
                 let message = escape(&message);
                 let _ = writeln!(text, "><failure message=\"{message}\"/></testcase>");
             }
@@ -174,19 +159,12 @@ fn title(checked: &CheckedQuestion) -> String {
 }
 
 fn promised(checked: &CheckedQuestion) -> &'static str {
-    if checked.question.is_promised {
-        "reached"
-    } else {
-        "not reached"
-    }
+    if checked.question.is_promised { "reached" } else { "not reached" }
 }
 
 /// Escapes a text for an XML attribute.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -199,10 +177,7 @@ mod tests {
     use crate::{Answer, PodName, Protocol, Question, Verdict};
 
     fn checked(from: &str, to: &str, is_promised: bool, verdict: Verdict) -> CheckedQuestion {
-        let pod = |name: &str| PodName {
-            namespace: "ns".to_owned(),
-            name: name.to_owned(),
-        };
+        let pod = |name: &str| PodName { namespace: "ns".to_owned(), name: name.to_owned() };
         CheckedQuestion {
             question: Question {
                 from: pod(from),
@@ -246,10 +221,7 @@ mod tests {
         );
         let junit = report.to_junit();
         assert!(junit.contains("tests=\"4\" failures=\"2\""), "{junit}");
-        assert!(
-            junit.contains("refused: &quot;no&quot; &lt;&amp;&gt;\"/></testcase>"),
-            "{junit}"
-        );
+        assert!(junit.contains("refused: &quot;no&quot; &lt;&amp;&gt;\"/></testcase>"), "{junit}");
         let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
         assert_eq!(json["differ"], 2);
         assert_eq!(json["questions"][3]["reached"], true);

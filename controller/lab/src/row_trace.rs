@@ -54,10 +54,7 @@ pub struct Obstacle {
 impl Obstacle {
     /// The obstacle at the end of a path.
     fn after(path: &patchbay_reach::Answer, reason: String) -> Self {
-        Self {
-            reason,
-            row: path.hops.iter().rev().find_map(|hop| hop.row),
-        }
+        Self { reason, row: path.hops.iter().rev().find_map(|hop| hop.row) }
     }
 }
 
@@ -112,12 +109,7 @@ impl RowDiagnosis {
         if let Some(last) = return_arrival.as_mut().or(answer.as_mut()) {
             last.stop(|path| unknown.or_else(|| return_obstacle(path)));
         }
-        Self {
-            request,
-            arrival,
-            answer,
-            return_arrival,
-        }
+        Self { request, arrival, answer, return_arrival }
     }
 }
 
@@ -190,21 +182,14 @@ impl LabRows<'_> {
 impl RowTrace {
     /// The course on a node, without an obstacle.
     fn new(node: String, path: patchbay_reach::Answer) -> Self {
-        Self {
-            node,
-            path: Ok(path),
-            obstacle: None,
-        }
+        Self { node, path: Ok(path), obstacle: None }
     }
 
     /// The course of a packet that cannot be asked for.
     fn unasked(node: String, error: patchbay_reach::QuestionError) -> Self {
         Self {
             node,
-            obstacle: Some(Obstacle {
-                reason: error.to_string(),
-                row: None,
-            }),
+            obstacle: Some(Obstacle { reason: error.to_string(), row: None }),
             path: Err(error),
         }
     }

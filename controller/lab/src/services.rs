@@ -54,9 +54,8 @@ impl Lab {
         name: &str,
     ) -> Result<ServiceTarget, QuestionError> {
         let services = cluster.inventory.services.iter();
-        let services: Vec<Service> = services
-            .map(|(_, service)| network_service(&service.object))
-            .collect();
+        let services: Vec<Service> =
+            services.map(|(_, service)| network_service(&service.object)).collect();
         let exact = services.iter().find(|one| one.key.to_string() == name);
         let mut same = services.iter().filter(|one| *one.key.name == *name);
         let found = exact.or_else(|| same.next().filter(|_| same.next().is_none()));
@@ -85,16 +84,9 @@ impl Lab {
             let endpoints = slices.flat_map(|slice| slice.endpoints);
             let addresses: Vec<IpAddr> = endpoints.flat_map(|one| one.addresses).collect();
             let has_one = |pod: &&Pod| pod.ips().any(|ip| addresses.contains(&ip));
-            return self
-                .pods()
-                .filter(has_one)
-                .map(|pod| pod.name.clone())
-                .collect();
+            return self.pods().filter(has_one).map(|pod| pod.name.clone()).collect();
         }
-        let Some(pods) = cluster
-            .zone_pods("")
-            .filter(|_| !service.selector.is_empty())
-        else {
+        let Some(pods) = cluster.zone_pods("").filter(|_| !service.selector.is_empty()) else {
             return Vec::new();
         };
         let selected = pods.pods().filter(|pod| {

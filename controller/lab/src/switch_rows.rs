@@ -63,10 +63,7 @@ impl SwitchPorts {
         id: &NodeId,
         folder: &Path,
     ) -> Result<Self, DatabaseError> {
-        Ok(Self {
-            bridge: write_switch(switch, id, folder).await?,
-            devices: BTreeMap::new(),
-        })
+        Ok(Self { bridge: write_switch(switch, id, folder).await?, devices: BTreeMap::new() })
     }
 
     /// Names of the devices.
@@ -96,10 +93,7 @@ impl SwitchPorts {
                 )?;
                 let port = txn.insert_row(
                     "Port",
-                    [
-                        ("name", text(&device.name)),
-                        ("interfaces", rows([interface])),
-                    ],
+                    [("name", text(&device.name)), ("interfaces", rows([interface]))],
                 )?;
                 txn.mutate_row("Bridge", *bridge, "ports", Mutator::Insert, rows([port]))?;
                 added.push((device.name.clone(), port));
@@ -132,10 +126,7 @@ pub(crate) fn are_installed(snapshot: &Snapshot, names: &[String]) -> bool {
             "external_ids",
             |row: &Lookup<'_>| row.get::<String>("name").as_ref() == Some(name),
         );
-        ids.is_some_and(|ids| {
-            ids.get("ovn-installed")
-                .is_some_and(|value| value == "true")
-        })
+        ids.is_some_and(|ids| ids.get("ovn-installed").is_some_and(|value| value == "true"))
     })
 }
 
@@ -185,10 +176,8 @@ async fn write_switch(
             ],
         )?;
         let own_physical = port(txn, "br-phys", internal())?;
-        let cable = vec![
-            ("options", texts([("pstream", &socket)])),
-            ("mtu_request", CABLE_MTU.to_datum()),
-        ];
+        let cable =
+            vec![("options", texts([("pstream", &socket)])), ("mtu_request", CABLE_MTU.to_datum())];
         let cable = port(txn, "eth0", cable)?;
         let own_external = port(txn, outside::BRIDGE, internal())?;
         let outside_socket = format!("punix:{}", folder.join(outside::DEVICE_SOCKET).display());

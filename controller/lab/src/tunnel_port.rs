@@ -30,18 +30,14 @@ pub(crate) fn port_behind(snapshot: &Snapshot, name: &str) -> Option<(String, St
     };
     let behind = match find(name) {
         Some(port) => port.peer,
-        None => snapshot
-            .typed::<LogicalSwitch>()
-            .iter()
-            .flatten()
-            .find_map(|(_, switch)| {
-                let mut ports = switch.ports.iter();
-                ports.find_map(|port| {
-                    let row = snapshot.get(*port).ok()??;
-                    let router_port = row.options.get(ROUTER_PORT)?;
-                    (row.name == name).then(|| router_port.clone())
-                })
-            }),
+        None => snapshot.typed::<LogicalSwitch>().iter().flatten().find_map(|(_, switch)| {
+            let mut ports = switch.ports.iter();
+            ports.find_map(|port| {
+                let row = snapshot.get(*port).ok()??;
+                let router_port = row.options.get(ROUTER_PORT)?;
+                (row.name == name).then(|| router_port.clone())
+            })
+        }),
     };
     let port = find(&behind?)?;
     Some((port.name, port.mac))

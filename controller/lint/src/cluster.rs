@@ -94,22 +94,16 @@ pub(crate) struct AttachmentView<'a> {
 impl<'a> Cluster<'a> {
     pub(crate) fn new(inventory: &'a Inventory, facts: &'a Facts) -> Self {
         let flags = ControllerFlags::new(inventory);
-        let nodes = objects(&inventory.nodes).map(|sourced| NodeView {
-            sourced,
-            node: vpc_node(&sourced.object),
-        });
-        let subnets: Vec<_> = objects(&inventory.subnets)
-            .map(|sourced| SubnetView::new(sourced, &flags))
-            .collect();
+        let nodes = objects(&inventory.nodes)
+            .map(|sourced| NodeView { sourced, node: vpc_node(&sourced.object) });
+        let subnets: Vec<_> =
+            objects(&inventory.subnets).map(|sourced| SubnetView::new(sourced, &flags)).collect();
         let mut of_vpcs: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut by_provider: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, subnet) in subnets.iter().enumerate() {
             of_vpcs.entry(subnet.vpc).or_default().push(index);
             if subnet.provider != SubnetProvider::Default {
-                by_provider
-                    .entry(&subnet.spec.provider)
-                    .or_default()
-                    .push(index);
+                by_provider.entry(&subnet.spec.provider).or_default().push(index);
             }
         }
         let vpcs = objects(&inventory.vpcs).map(|sourced| {
@@ -169,10 +163,7 @@ impl<'a> Cluster<'a> {
 
     /// Subnet with this name.
     pub(crate) fn subnet(&self, name: &str) -> Option<&SubnetView<'a>> {
-        let index = self
-            .subnets
-            .binary_search_by(|one| one.name.cmp(name))
-            .ok()?;
+        let index = self.subnets.binary_search_by(|one| one.name.cmp(name)).ok()?;
         Some(&self.subnets[index])
     }
 
@@ -197,9 +188,7 @@ impl<'a> Cluster<'a> {
         &'c self,
         vpc: &'c VpcView<'a>,
     ) -> impl Iterator<Item = &'c SubnetView<'a>> {
-        let own = self
-            .subnets_of(vpc)
-            .filter(|subnet| subnet.has_router_port());
+        let own = self.subnets_of(vpc).filter(|subnet| subnet.has_router_port());
         own.chain(self.externals_of(vpc))
     }
 
@@ -262,11 +251,8 @@ impl<'a> Cluster<'a> {
     /// Subnets that a VPC connects itself with, the default VPC included. If one of them is missing,
     /// also all others that could be meant.
     pub(crate) fn external_subnets(&self) -> Vec<&SubnetView<'a>> {
-        let mut wanted: Vec<&str> = self
-            .vpcs
-            .iter()
-            .flat_map(|vpc| vpc.externals.iter().copied())
-            .collect();
+        let mut wanted: Vec<&str> =
+            self.vpcs.iter().flat_map(|vpc| vpc.externals.iter().copied()).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let is_missing = |name: &&str| self.subnet(name).is_none();
@@ -274,10 +260,7 @@ impl<'a> Cluster<'a> {
         let is_meant = |subnet: &&SubnetView<'_>| {
             guess && subnet.vpc == self.default_vpc() || wanted.binary_search(&subnet.name).is_ok()
         };
-        let subnets = self
-            .subnets
-            .iter()
-            .filter(|subnet| subnet.can_be_external());
+        let subnets = self.subnets.iter().filter(|subnet| subnet.can_be_external());
         subnets.filter(is_meant).collect()
     }
 
@@ -328,9 +311,7 @@ impl<'a> Cluster<'a> {
     /// Attachment definition with this namespace and name.
     pub(crate) fn attachment(&self, provider: &AttachmentProvider) -> Option<&AttachmentView<'a>> {
         let wanted = (&*provider.namespace, &*provider.name);
-        let found = self
-            .attachments
-            .binary_search_by(|one| (one.namespace, one.name).cmp(&wanted));
+        let found = self.attachments.binary_search_by(|one| (one.namespace, one.name).cmp(&wanted));
         Some(&self.attachments[found.ok()?])
     }
 }
@@ -342,10 +323,7 @@ impl<'a> SubnetView<'a> {
         let cidrs = read_nets(&spec.cidr_block);
         let mut gateways = read_addresses(&spec.gateway);
         for cidr in &cidrs {
-            if !gateways
-                .iter()
-                .any(|one| one.is_ipv4() == cidr.addr().is_ipv4())
-            {
+            if !gateways.iter().any(|one| one.is_ipv4() == cidr.addr().is_ipv4()) {
                 gateways.extend(cidr.hosts().next());
             }
         }
@@ -353,15 +331,7 @@ impl<'a> SubnetView<'a> {
             "" if provider.is_of_ovn() => flags.default_vpc,
             vpc => vpc,
         };
-        Self {
-            sourced,
-            name: name_of(sourced),
-            spec,
-            vpc,
-            provider,
-            cidrs,
-            gateways,
-        }
+        Self { sourced, name: name_of(sourced), spec, vpc, provider, cidrs, gateways }
     }
 
     /// `true` if the subnet is on a provider network.
@@ -397,14 +367,7 @@ impl<'a> VpcView<'a> {
             }
             _ => Vec::new(),
         };
-        Self {
-            sourced,
-            name,
-            spec,
-            is_default,
-            externals,
-            subnets,
-        }
+        Self { sourced, name, spec, is_default, externals, subnets }
     }
 
     /// `true` if the VPC is a tenant's, and wants external ports.
@@ -457,21 +420,14 @@ pub(crate) fn name_of<T: InventoryKind>(sourced: &Sourced<T>) -> &str {
 pub(crate) fn interfaces(spec: &ProviderNetworkSpec) -> impl Iterator<Item = (String, &str)> {
     let default = ("spec.defaultInterface".to_owned(), &*spec.default_interface);
     let custom = spec.custom_interfaces.iter().enumerate();
-    let custom = custom.map(|(index, one)| {
-        (
-            format!("spec.customInterfaces[{index}].interface"),
-            &*one.interface,
-        )
-    });
-    std::iter::once(default)
-        .chain(custom)
-        .filter(|(_, name)| !name.is_empty())
+    let custom = custom
+        .map(|(index, one)| (format!("spec.customInterfaces[{index}].interface"), &*one.interface));
+    std::iter::once(default).chain(custom).filter(|(_, name)| !name.is_empty())
 }
 
 /// Both parts of a name at each of its dashes.
 fn dashed(name: &str) -> impl Iterator<Item = (&str, &str)> {
-    name.match_indices('-')
-        .map(|(at, _)| (&name[..at], &name[at + 1..]))
+    name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]))
 }
 
 fn key(name: &str) -> ObjectKey {

@@ -173,8 +173,7 @@ impl<'a> Cluster<'a> {
         // `<pod>.<namespace>.<provider>`, where the provider has three fields.
         let mut fields = ip_name.rsplit('.');
         let (ovn, namespace, name) = (fields.next()?, fields.next()?, fields.next()?);
-        self.with_provider(&format!("{name}.{namespace}.{ovn}"))
-            .next()
+        self.with_provider(&format!("{name}.{namespace}.{ovn}")).next()
     }
 
     /// Sources of a rule: its ranges, or those of its subnet or machine.
@@ -196,10 +195,6 @@ impl<'a> Cluster<'a> {
     fn addresses_of_port(&self, ip_name: &str) -> Vec<IpAddr> {
         let ip = self.inventory.ips.get(&ObjectKey::cluster(ip_name));
         let texts = ip.map(|ip| [&ip.object.spec.v4_ip_address, &ip.object.spec.v6_ip_address]);
-        texts
-            .into_iter()
-            .flatten()
-            .flat_map(|text| read_addresses(text))
-            .collect()
+        texts.into_iter().flatten().flat_map(|text| read_addresses(text)).collect()
     }
 }

@@ -54,9 +54,7 @@ impl NorthboundRows {
         let switches = all::<LogicalSwitch>(snapshot);
         Self {
             routers: routers.collect(),
-            switches: switches
-                .map(|switch| (switch.name, switch.external_ids))
-                .collect(),
+            switches: switches.map(|switch| (switch.name, switch.external_ids)).collect(),
             load_balancers: all(snapshot).collect(),
         }
     }

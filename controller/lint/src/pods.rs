@@ -60,11 +60,7 @@ impl<'a> PodView<'a> {
 
 impl PortView {
     fn new(object: &Pod, provider: String, interface: Option<String>) -> Self {
-        let mut port = Self {
-            provider,
-            interface,
-            named_subnet: None,
-        };
+        let mut port = Self { provider, interface, named_subnet: None };
         let named = port.annotation(object, "logical_switch");
         port.named_subnet = named.map(|(_, value)| value.to_owned());
         port

@@ -45,9 +45,7 @@ impl<'a> Policy<'a> {
 
     /// `true` if a packet matches. A match that OVN rejects matches nothing.
     pub(crate) fn matches(&self, packet: &PolicyPacket<'_>) -> bool {
-        self.parsed
-            .as_ref()
-            .is_ok_and(|parsed| parsed.matches(packet))
+        self.parsed.as_ref().is_ok_and(|parsed| parsed.matches(packet))
     }
 
     /// `true` if the policy drops packets.
@@ -57,20 +55,15 @@ impl<'a> Policy<'a> {
 
     /// Next hops of a policy that reroutes packets.
     pub(crate) fn next_hops(&self) -> Vec<IpAddr> {
-        let texts = self
-            .spec
-            .next_hop_ip
-            .split(',')
-            .filter(|_| self.spec.action == "reroute");
+        let texts = self.spec.next_hop_ip.split(',').filter(|_| self.spec.action == "reroute");
         texts.filter_map(|text| text.trim().parse().ok()).collect()
     }
 }
 
 /// Names of a router's ports.
 pub(crate) fn ports(cluster: &Cluster<'_>, vpc: &VpcView<'_>) -> Vec<String> {
-    let mut ports: Vec<String> = (cluster.router_networks(vpc).into_iter())
-        .map(|(port, _)| port)
-        .collect();
+    let mut ports: Vec<String> =
+        (cluster.router_networks(vpc).into_iter()).map(|(port, _)| port).collect();
     ports.sort_unstable();
     ports.dedup();
     ports
@@ -89,31 +82,18 @@ impl Probes {
     /// Packets of the machines of a VPC to the internet, by all protocols.
     pub(crate) fn of(cluster: &Cluster<'_>, vpc: &VpcView<'_>) -> Self {
         let mut probes = Self {
-            destinations: OTHER_ADDRESSES
-                .iter()
-                .filter_map(|text| text.parse().ok())
-                .collect(),
-            protocols: vec![
-                Protocol::Icmp,
-                Protocol::Tcp(OTHER_PORT),
-                Protocol::Udp(OTHER_PORT),
-            ],
+            destinations: OTHER_ADDRESSES.iter().filter_map(|text| text.parse().ok()).collect(),
+            protocols: vec![Protocol::Icmp, Protocol::Tcp(OTHER_PORT), Protocol::Udp(OTHER_PORT)],
             ..Self::default()
         };
         for subnet in cluster.overlays_of(vpc).take(MAX_CONSTANTS) {
-            probes
-                .sources
-                .extend(subnet.cidrs.iter().filter_map(inner_address));
-            probes
-                .inputs
-                .push(Some(format!("{}-{}", vpc.name, subnet.name)));
+            probes.sources.extend(subnet.cidrs.iter().filter_map(inner_address));
+            probes.inputs.push(Some(format!("{}-{}", vpc.name, subnet.name)));
         }
         if probes.sources.is_empty() {
-            probes.sources.extend(
-                OTHER_ADDRESSES
-                    .iter()
-                    .filter_map(|text| text.parse::<IpAddr>().ok()),
-            );
+            probes
+                .sources
+                .extend(OTHER_ADDRESSES.iter().filter_map(|text| text.parse::<IpAddr>().ok()));
             probes.inputs.push(None);
         }
         probes
@@ -181,10 +161,7 @@ fn push<T: PartialEq>(values: &mut Vec<T>, value: Option<T>) {
 fn inner_address(net: &IpNet) -> Option<IpAddr> {
     let first = next_address(net.network())?;
     let second = next_address(first).filter(|address| net.contains(address));
-    second
-        .or(Some(first))
-        .filter(|address| net.contains(address))
-        .or(Some(net.addr()))
+    second.or(Some(first)).filter(|address| net.contains(address)).or(Some(net.addr()))
 }
 
 /// Addresses of an external subnet that a wall has to cover: all of a small one, and the edges of a

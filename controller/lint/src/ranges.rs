@@ -39,10 +39,7 @@ impl Range {
 
 impl From<IpNet> for Range {
     fn from(net: IpNet) -> Self {
-        Self {
-            first: net.network(),
-            last: net.broadcast(),
-        }
+        Self { first: net.network(), last: net.broadcast() }
     }
 }
 
@@ -66,8 +63,7 @@ pub(crate) fn is_ipv4_net(net: &IpNet) -> bool {
 pub(crate) fn read_net(text: &str) -> Option<IpNet> {
     let text = text.trim();
     let net = text.parse::<IpNet>().ok();
-    net.or_else(|| text.parse().ok().map(|address: IpAddr| address.into()))
-        .map(|net| net.trunc())
+    net.or_else(|| text.parse().ok().map(|address: IpAddr| address.into())).map(|net| net.trunc())
 }
 
 /// Reads a list of CIDRs with commas between them. Texts that are none are left out.

@@ -75,20 +75,12 @@ impl Report {
 
     /// Starts a finding about something that no manifest has, such as chart values.
     pub(crate) fn about_text(&mut self, reference: impl Into<String>) -> Draft<'_> {
-        self.about_subject(Subject {
-            reference: reference.into(),
-            ..Subject::default()
-        })
+        self.about_subject(Subject { reference: reference.into(), ..Subject::default() })
     }
 
     /// Starts a finding about an object.
     pub(crate) fn about_subject(&mut self, subject: Subject) -> Draft<'_> {
-        Draft {
-            report: self,
-            subject,
-            others: Vec::new(),
-            field: None,
-        }
+        Draft { report: self, subject, others: Vec::new(), field: None }
     }
 
     /// Returns the findings in the order of their objects, and of the rules for each object.

@@ -109,12 +109,8 @@ impl<'a> Sarif<'a> {
     pub fn new(findings: &'a Findings) -> Self {
         let rules = RULES.iter().map(|rule| Descriptor {
             id: rule.id,
-            short_description: Text {
-                text: rule.condition.into(),
-            },
-            default_configuration: Configuration {
-                level: rule.severity,
-            },
+            short_description: Text { text: rule.condition.into() },
+            default_configuration: Configuration { level: rule.severity },
         });
         let tool = Tool {
             driver: Driver {
@@ -124,23 +120,15 @@ impl<'a> Sarif<'a> {
             },
         };
         let results = findings.findings.iter().map(Into::into).collect();
-        Self {
-            schema: SCHEMA,
-            version: VERSION,
-            runs: [Run { tool, results }],
-        }
+        Self { schema: SCHEMA, version: VERSION, runs: [Run { tool, results }] }
     }
 }
 
 impl<'a> From<&'a Finding> for SarifResult<'a> {
     fn from(finding: &'a Finding) -> Self {
         let physical_location = finding.location.as_ref().map(|location| PhysicalLocation {
-            artifact_location: Artifact {
-                uri: uri(&location.file),
-            },
-            region: Region {
-                start_line: location.line,
-            },
+            artifact_location: Artifact { uri: uri(&location.file) },
+            region: Region { start_line: location.line },
         });
         let logical = LogicalLocation {
             name: &finding.object,
@@ -153,13 +141,8 @@ impl<'a> From<&'a Finding> for SarifResult<'a> {
             rule_id: finding.rule,
             rule_index: RULES.iter().position(|rule| rule.id == finding.rule),
             level: finding.severity,
-            message: Text {
-                text: format!("{} {}", finding.message, finding.repair).into(),
-            },
-            locations: [Location {
-                physical_location,
-                logical_locations: [logical],
-            }],
+            message: Text { text: format!("{} {}", finding.message, finding.repair).into() },
+            locations: [Location { physical_location, logical_locations: [logical] }],
         }
     }
 }

@@ -8,12 +8,7 @@
 /// assert_eq!(abbreviate_list(&["a", "b", "c"], 2), "a, b and 1 more");
 /// ```
 pub fn abbreviate_list<S: AsRef<str>>(names: &[S], max_names: usize) -> String {
-    let joined = names
-        .iter()
-        .take(max_names)
-        .map(AsRef::as_ref)
-        .collect::<Vec<&str>>()
-        .join(", ");
+    let joined = names.iter().take(max_names).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     match names.len().saturating_sub(max_names) {
         0 => joined,
         more => format!("{joined} and {more} more"),
@@ -22,9 +17,7 @@ pub fn abbreviate_list<S: AsRef<str>>(names: &[S], max_names: usize) -> String {
 
 /// Returns the beginning of a text: at most `max_bytes` bytes, whole characters only.
 pub fn truncate_text(text: &str, max_bytes: usize) -> &str {
-    let end = (0..=max_bytes.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
+    let end = (0..=max_bytes.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }
 

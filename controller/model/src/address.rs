@@ -24,11 +24,7 @@ pub fn gateway_mac(addresses: impl IntoIterator<Item = IpAddr>) -> Option<String
     let first = addresses.next()?;
     let all = [first].into_iter().chain(addresses);
     Some(mac_address(all.fold(first, |chosen, address| {
-        if chosen.is_ipv6() && address.is_ipv4() {
-            address
-        } else {
-            chosen
-        }
+        if chosen.is_ipv6() && address.is_ipv4() { address } else { chosen }
     })))
 }
 
@@ -60,9 +56,7 @@ pub fn link_local_address(mac: &str) -> Option<Ipv6Addr> {
     let interface = [vendor, &[0xff, 0xfe], device].concat();
     let mut address = [0; 16];
     address[..2].copy_from_slice(&[0xfe, 0x80]);
-    address
-        .get_mut(16 - interface.len()..)?
-        .copy_from_slice(&interface);
+    address.get_mut(16 - interface.len()..)?.copy_from_slice(&interface);
     // The bit that distinguishes universal from local addresses is inverted.
     address[8] ^= 2;
     Some(address.into())
@@ -136,21 +130,14 @@ pub fn point_to_point(subnet: IpNet, index: u16) -> Result<PointToPoint, PointTo
     };
     for address in [connect_side, network_side] {
         if !subnet.contains(&address) {
-            return Err(PointToPointError {
-                address,
-                index,
-                subnet,
-            });
+            return Err(PointToPointError { address, index, subnet });
         }
     }
     let link = |address: IpAddr| match address {
         IpAddr::V4(address) => Ipv4Net::new_assert(address, host_prefix).into(),
         IpAddr::V6(address) => Ipv6Net::new_assert(address, host_prefix).into(),
     };
-    Ok(PointToPoint {
-        connect_side: link(connect_side),
-        network_side: link(network_side),
-    })
+    Ok(PointToPoint { connect_side: link(connect_side), network_side: link(network_side) })
 }
 
 #[cfg(test)]
@@ -181,21 +168,12 @@ mod tests {
         let of = |address: &str| Some(mac_address(address.parse().unwrap()));
         assert_eq!(mac(&[]), None);
         assert_eq!(mac(&["fd01::4", "fd01::5"]), of("fd01::4"));
-        assert_eq!(
-            mac(&["fd01::4", "192.168.0.4", "192.168.0.5"]),
-            of("192.168.0.4")
-        );
+        assert_eq!(mac(&["fd01::4", "192.168.0.4", "192.168.0.5"]), of("192.168.0.4"));
     }
 
     #[test]
     fn formatted_texts_equal_those_of_display() {
-        let nets = [
-            "0.0.0.0/0",
-            "10.0.9.100/31",
-            "255.255.255.255/32",
-            "fd01::104/127",
-            "::/0",
-        ];
+        let nets = ["0.0.0.0/0", "10.0.9.100/31", "255.255.255.255/32", "fd01::104/127", "::/0"];
         for net in nets {
             let address = self::net(net).addr();
             assert_eq!(format_net(self::net(net)), net);
@@ -218,9 +196,7 @@ mod tests {
     fn pairs_outside_of_the_subnet_are_errors() {
         assert!(point_to_point(net("192.168.0.0/26"), 31).is_ok());
         assert_eq!(
-            point_to_point(net("192.168.0.0/26"), 32)
-                .unwrap_err()
-                .to_string(),
+            point_to_point(net("192.168.0.0/26"), 32).unwrap_err().to_string(),
             "generated ip 192.168.0.64 from the idx 32 is out of range in the network 192.168.0.0/26"
         );
         assert!(point_to_point(net("255.255.255.0/24"), 128).is_err());

@@ -27,12 +27,7 @@ struct NumberPool {
 impl NumberPool {
     /// Makes a pool of all numbers of a range.
     fn new(range: RangeInclusive<u64>) -> Self {
-        Self {
-            next: *range.start(),
-            range,
-            skipped: Vec::new(),
-            taken: BTreeMap::new(),
-        }
+        Self { next: *range.start(), range, skipped: Vec::new(), taken: BTreeMap::new() }
     }
 
     /// Allocates the next free number. `None`: there is none.
@@ -204,8 +199,7 @@ impl AddressPool {
     /// Adds a holder to an address that was allocated before. Returns `false` if it had one already
     /// or is outside of the pool.
     pub fn hold(&mut self, address: IpAddr) -> bool {
-        self.number(address)
-            .is_some_and(|number| self.numbers.hold(number))
+        self.number(address).is_some_and(|number| self.numbers.hold(number))
     }
 
     /// Removes a holder of an address.
@@ -253,9 +247,8 @@ mod tests {
     #[test]
     fn the_order_goes_on_after_the_last_address_and_wraps() {
         let mut pool = pool("10.0.0.0/29");
-        let all: Vec<String> = std::iter::from_fn(|| pool.allocate())
-            .map(|address| address.to_string())
-            .collect();
+        let all: Vec<String> =
+            std::iter::from_fn(|| pool.allocate()).map(|address| address.to_string()).collect();
         assert_eq!(all.len(), 6);
         assert_eq!((&*all[0], &*all[5]), ("10.0.0.1", "10.0.0.6"));
         pool.release(address("10.0.0.2"));
@@ -301,10 +294,7 @@ mod tests {
         let excluded = address("10.0.0.1");
         assert_eq!(pool.request(excluded), Err(AddressError::Taken(excluded)));
         let broadcast = address("10.0.0.15");
-        assert_eq!(
-            pool.request(broadcast),
-            Err(AddressError::Outside(broadcast))
-        );
+        assert_eq!(pool.request(broadcast), Err(AddressError::Outside(broadcast)));
     }
 
     #[test]

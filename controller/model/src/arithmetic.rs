@@ -40,11 +40,7 @@ pub fn subnet_beside<E>(
         let Some(other) = overlapping(candidate)? else {
             return Ok(Some(candidate));
         };
-        let wider = if other.prefix_len() < candidate.prefix_len() {
-            other
-        } else {
-            candidate
-        };
+        let wider = if other.prefix_len() < candidate.prefix_len() { other } else { candidate };
         let Some(next) = next_subnet(wider, first.prefix_len()) else {
             return Ok(None);
         };
@@ -74,10 +70,7 @@ mod tests {
         assert_eq!(nth("10.0.0.0/24", 255).as_deref(), Some("10.0.0.255"));
         assert_eq!(nth("10.0.0.0/24", 256), None);
         assert_eq!(nth("255.255.255.0/24", 256), None);
-        assert_eq!(
-            nth("fd00::/64", 1 << 63).as_deref(),
-            Some("fd00::8000:0:0:0")
-        );
+        assert_eq!(nth("fd00::/64", 1 << 63).as_deref(), Some("fd00::8000:0:0:0"));
         assert_eq!(nth("fd00::/64", u128::MAX), None);
     }
 

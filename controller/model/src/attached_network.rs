@@ -88,11 +88,7 @@ impl AttachedNetwork {
             },
             role: network.role,
             transport: network.transport,
-            subnets: network
-                .pod_subnets
-                .iter()
-                .map(|subnet| subnet.cidr)
-                .collect(),
+            subnets: network.pod_subnets.iter().map(|subnet| subnet.cidr).collect(),
             join_subnets: network.join_subnets.clone(),
             ..details(&config).ok()?
         })
@@ -175,9 +171,7 @@ impl AttachedNetworks {
             };
             // Definitions of one network share it.
             let network = read.map(|read| {
-                let known = known
-                    .entry(read.name.clone())
-                    .or_insert_with(|| Arc::new(read));
+                let known = known.entry(read.name.clone()).or_insert_with(|| Arc::new(read));
                 Definition::Network(known.clone())
             });
             (definition.key.clone(), network.unwrap_or(Definition::None))
@@ -187,10 +181,7 @@ impl AttachedNetworks {
             let key = networks.primary_nad(namespace);
             (namespace.as_str().into(), key.cloned())
         });
-        Self {
-            by_definition,
-            primary: primary.collect(),
-        }
+        Self { by_definition, primary: primary.collect() }
     }
 
     /// All definitions.
@@ -206,9 +197,7 @@ impl AttachedNetworks {
     /// Namespaces whose pods have a primary network, each with the definition of that network.
     /// `None`: there is no such definition yet.
     pub fn primary(&self) -> impl Iterator<Item = (&Arc<str>, Option<&NadKey>)> {
-        self.primary
-            .iter()
-            .map(|(namespace, key)| (namespace, key.as_ref()))
+        self.primary.iter().map(|(namespace, key)| (namespace, key.as_ref()))
     }
 }
 

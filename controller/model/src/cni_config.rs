@@ -32,19 +32,13 @@ const DEFAULT_NETWORK_NAMES: [&str; 2] = ["default", "ovn-kubernetes"];
 #[serde(default, rename_all = "camelCase")]
 pub struct CniConfig {
     /// `allowPersistentIPs`: true if addresses of virtual machines are kept in IPAMClaims.
-    #[serde(
-        rename = "allowPersistentIPs",
-        skip_serializing_if = "UninterpretedValue::is_absent"
-    )]
+    #[serde(rename = "allowPersistentIPs", skip_serializing_if = "UninterpretedValue::is_absent")]
     pub allow_persistent_ips: UninterpretedValue,
     /// `cniVersion`.
     #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
     pub cni_version: UninterpretedValue,
     /// `defaultGatewayIPs`: comma-separated addresses.
-    #[serde(
-        rename = "defaultGatewayIPs",
-        skip_serializing_if = "UninterpretedValue::is_absent"
-    )]
+    #[serde(rename = "defaultGatewayIPs", skip_serializing_if = "UninterpretedValue::is_absent")]
     pub default_gateway_ips: UninterpretedValue,
     /// `evpn`; transport `evpn` only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,10 +63,7 @@ pub struct CniConfig {
     /// `netAttachDefName`: the NetworkAttachmentDefinition, as `<namespace>/<name>`.
     pub net_attach_def_name: String,
     /// `outboundSNAT`: `enabled` or `disabled`; transport `no-overlay` only.
-    #[serde(
-        rename = "outboundSNAT",
-        skip_serializing_if = "UninterpretedValue::is_absent"
-    )]
+    #[serde(rename = "outboundSNAT", skip_serializing_if = "UninterpretedValue::is_absent")]
     pub outbound_snat: UninterpretedValue,
     /// `physicalNetworkName`; topology `localnet` only.
     #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
@@ -100,10 +91,7 @@ pub struct CniConfig {
     #[serde(skip_serializing_if = "UninterpretedValue::is_absent")]
     pub uplink: UninterpretedValue,
     /// `vlanID`; topology `localnet` only.
-    #[serde(
-        rename = "vlanID",
-        skip_serializing_if = "UninterpretedValue::is_absent"
-    )]
+    #[serde(rename = "vlanID", skip_serializing_if = "UninterpretedValue::is_absent")]
     pub vlan_id: UninterpretedValue,
 }
 
@@ -192,25 +180,17 @@ impl PluginList {
     fn into_config(self) -> Result<Option<CniConfig>, serde_json::Error> {
         let count = self.plugins.len();
         let Some(plugin) = self.plugins.into_iter().next() else {
-            let message = format!(
-                "error parsing configuration list {:?}: no plugins found",
-                self.name
-            );
+            let message =
+                format!("error parsing configuration list {:?}: no plugins found", self.name);
             return Err(serde_json::Error::custom(message));
         };
         let Some(config) = CniConfig::from_json(&plugin.to_string())? else {
             return Ok(None);
         };
         if count > 1 {
-            return Err(serde_json::Error::custom(
-                "CNI plugin chaining is not supported",
-            ));
+            return Err(serde_json::Error::custom("CNI plugin chaining is not supported"));
         }
-        Ok(Some(CniConfig {
-            name: self.name,
-            cni_version: self.cni_version,
-            ..config
-        }))
+        Ok(Some(CniConfig { name: self.name, cni_version: self.cni_version, ..config }))
     }
 }
 

@@ -71,12 +71,7 @@ pub enum ConfigError {
     #[error("error while parsing subnets: {0}")]
     Parsing(Box<Self>),
     #[error("invalid {purpose} for {topology} netconf {network}: {reason}")]
-    List {
-        purpose: &'static str,
-        topology: String,
-        network: String,
-        reason: Box<Self>,
-    },
+    List { purpose: &'static str, topology: String, network: String, reason: Box<Self> },
     #[error("invalid localnet netconf {network}: {reason}")]
     Localnet { network: String, reason: Box<Self> },
     #[error("CIDR {0:?} not properly formatted")]
@@ -99,15 +94,9 @@ pub enum ConfigError {
     #[error(
         "network {network} is attempting to use {family} subnets but the cluster does not support {family}"
     )]
-    Family {
-        network: String,
-        family: &'static str,
-    },
+    Family { network: String, family: &'static str },
     #[error("the provided network subnets do not contain {purpose} subnets {outside}")]
-    Outside {
-        purpose: &'static str,
-        outside: IpNet,
-    },
+    Outside { purpose: &'static str, outside: IpNet },
     #[error(transparent)]
     HostSubnet(#[from] HostSubnetError),
 }
@@ -143,21 +132,14 @@ pub(super) fn check_definition(
     config: &CniConfig,
     settings: &ClusterSettings,
 ) -> Result<(), ConfigError> {
-    let unreadable = |reason: String| ConfigError::Unreadable {
-        nad: nad.to_owned(),
-        reason,
-    };
+    let unreadable = |reason: String| ConfigError::Unreadable { nad: nad.to_owned(), reason };
     if config.net_attach_def_name.is_empty() {
         let name = &config.name;
-        return Err(unreadable(format!(
-            "missing NADName in secondary network netconf {name}"
-        )));
+        return Err(unreadable(format!("missing NADName in secondary network netconf {name}")));
     }
     if RESERVED_NAMES.contains(&config.name.as_str()) {
         let name = &config.name;
-        return Err(unreadable(format!(
-            "invalid name in in secondary network netconf ({name})"
-        )));
+        return Err(unreadable(format!("invalid name in in secondary network netconf ({name})")));
     }
     check_config(nad, config, settings)
 }
@@ -212,10 +194,7 @@ fn with_transit_subnets<'a>(
         network: config.name.clone(),
         reason: reason.into(),
     })?;
-    Ok(Cow::Owned(CniConfig {
-        transit_subnet: Some(derived),
-        ..config.clone()
-    }))
+    Ok(Cow::Owned(CniConfig { transit_subnet: Some(derived), ..config.clone() }))
 }
 
 fn check_fields(
@@ -255,9 +234,7 @@ fn check_fields(
         ("reservedSubnets", &config.reserved_subnets),
         ("defaultGatewayIPs", &config.default_gateway_ips),
     ];
-    let misplaced = layer2_only
-        .into_iter()
-        .find(|(_, value)| !value.is_absent());
+    let misplaced = layer2_only.into_iter().find(|(_, value)| !value.is_absent());
     match misplaced.filter(|_| topology != "layer2") {
         Some((field, _)) => Err(ConfigError::Layer2Only(field)),
         None => Ok(()),

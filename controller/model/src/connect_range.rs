@@ -47,8 +47,7 @@ impl ConnectRange {
     /// # Errors
     /// [`ConnectRangeError::Cidr`].
     pub fn parse_cidr(text: &str) -> Result<IpNet, ConnectRangeError> {
-        text.parse()
-            .map_err(|_| ConnectRangeError::Cidr(text.to_owned()))
+        text.parse().map_err(|_| ConnectRangeError::Cidr(text.to_owned()))
     }
 
     /// Makes a range with blocks of the given prefix length. Host bits of `cidr` are cleared.
@@ -70,10 +69,7 @@ impl ConnectRange {
                 address_bits: cidr.max_prefix_len(),
             });
         }
-        Ok(Self {
-            cidr,
-            network_prefix: network_prefix as u8,
-        })
+        Ok(Self { cidr, network_prefix: network_prefix as u8 })
     }
 
     /// CIDR of the range.

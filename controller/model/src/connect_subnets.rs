@@ -19,18 +19,10 @@ use super::network::IpFamily;
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ConnectSubnets {
     /// The IPv4 subnet.
-    #[serde(
-        default,
-        deserialize_with = "non_empty",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<Ipv4Net>,
     /// The IPv6 subnet.
-    #[serde(
-        default,
-        deserialize_with = "non_empty",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<Ipv6Net>,
 }
 
@@ -58,9 +50,7 @@ impl ConnectSubnets {
 
     /// Subnets, IPv4 first.
     pub fn iter(&self) -> impl Iterator<Item = IpNet> {
-        IpFamily::BOTH
-            .into_iter()
-            .filter_map(|family| self.of(family))
+        IpFamily::BOTH.into_iter().filter_map(|family| self.of(family))
     }
 
     /// Subnet from which tunnel keys and MAC addresses are derived: IPv4 if there is one.
@@ -182,11 +172,7 @@ impl FromIterator<(OwnerKey, ConnectSubnets)> for ConnectSubnetMap {
 
 impl Serialize for ConnectSubnetMap {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            self.0
-                .iter()
-                .map(|(owner, subnets)| (owner.to_string(), subnets)),
-        )
+        serializer.collect_map(self.0.iter().map(|(owner, subnets)| (owner.to_string(), subnets)))
     }
 }
 
@@ -239,9 +225,7 @@ mod tests {
     fn one_bad_cidr_makes_the_whole_annotation_an_error() {
         let error = ConnectSubnetMap::parse(r#"{"layer3_1":{"ipv4":"10.0.0/24"}}"#).unwrap_err();
         assert!(
-            error
-                .to_string()
-                .starts_with("annotation k8s.ovn.org/network-connect-subnet: "),
+            error.to_string().starts_with("annotation k8s.ovn.org/network-connect-subnet: "),
             "{error}"
         );
         assert!(ConnectSubnetMap::parse("[]").is_err());

@@ -44,9 +44,7 @@ impl EgressIp {
         pod: &BTreeMap<String, String>,
     ) -> bool {
         let matches = |selector: &Option<Selector>, labels| {
-            selector
-                .as_ref()
-                .is_some_and(|selector| selector.matches(labels))
+            selector.as_ref().is_some_and(|selector| selector.matches(labels))
         };
         matches(&self.namespaces, namespace) && matches(&self.pods, pod)
     }

@@ -119,31 +119,18 @@ impl OwnedRow<'_> {
     fn values(&self) -> Vec<(&'static str, String)> {
         match *self {
             Self::Router => Vec::new(),
-            Self::RouterPort {
-                network,
-                attachment,
-                router,
-            } => vec![
+            Self::RouterPort { network, attachment, router } => vec![
                 (key::NETWORK_ID, network.to_string()),
                 (key::NODE_ID, attachment.index().to_string()),
                 (key::ROUTER_NAME, router.to_owned()),
             ],
-            Self::RouterPolicy {
-                source,
-                destination,
-                family,
-                router,
-            } => vec![
+            Self::RouterPolicy { source, destination, family, router } => vec![
                 (key::SOURCE_NETWORK_ID, source.to_string()),
                 (key::DESTINATION_NETWORK_ID, destination.to_string()),
                 (key::IP_FAMILY, family.to_string()),
                 (key::ROUTER_NAME, router.to_owned()),
             ],
-            Self::StaticRoute {
-                network,
-                attachment,
-                family,
-            } => vec![
+            Self::StaticRoute { network, attachment, family } => vec![
                 (key::NETWORK_ID, network.to_string()),
                 (key::NODE_ID, attachment.index().to_string()),
                 (key::IP_FAMILY, family.to_string()),
@@ -193,21 +180,13 @@ pub struct AttachmentExternalIds {
 impl AttachmentExternalIds {
     /// External ids of a network's ports on a router.
     pub fn ports(connect: &str, network: NetworkId, router: &str) -> Self {
-        let row = OwnedRow::RouterPort {
-            network,
-            attachment: Attachment::Layer2,
-            router,
-        };
+        let row = OwnedRow::RouterPort { network, attachment: Attachment::Layer2, router };
         Self::from_row(row, connect, network, router)
     }
 
     /// External ids of the routes of one family to a network.
     pub fn routes(connect: &str, network: NetworkId, family: IpFamily) -> Self {
-        let row = OwnedRow::StaticRoute {
-            network,
-            attachment: Attachment::Layer2,
-            family,
-        };
+        let row = OwnedRow::StaticRoute { network, attachment: Attachment::Layer2, family };
         Self::from_row(row, connect, network, &family.to_string())
     }
 
@@ -315,10 +294,7 @@ mod tests {
                 },
                 ":3:0:v6",
             ),
-            (
-                OwnedRow::Acl(AclKind::PassSameNetwork(network(5))),
-                ":pass-same-network-5",
-            ),
+            (OwnedRow::Acl(AclKind::PassSameNetwork(network(5))), ":pass-same-network-5"),
             (OwnedRow::AddressSet(IpFamily::V4), ":v4"),
         ];
         for (row, tail) in cases {
@@ -357,16 +333,8 @@ mod tests {
             let (network, router, family) = (network(17), "connect_router_mix", IpFamily::V6);
             let ports = AttachmentExternalIds::ports("mix", network, router);
             let routes = AttachmentExternalIds::routes("mix", network, family);
-            let port = OwnedRow::RouterPort {
-                network,
-                attachment,
-                router,
-            };
-            let route = OwnedRow::StaticRoute {
-                network,
-                attachment,
-                family,
-            };
+            let port = OwnedRow::RouterPort { network, attachment, router };
+            let route = OwnedRow::StaticRoute { network, attachment, family };
             for (rows, row) in [(ports, port), (routes, route)] {
                 let expected = row.external_ids("mix").into_iter();
                 let expected: Map = expected.map(|(k, v)| (k.into(), v.into())).collect();
@@ -378,16 +346,8 @@ mod tests {
     #[test]
     fn address_set_names_are_hashes_of_the_identity() {
         let cases = [
-            (
-                "frontend-backend-services",
-                IpFamily::V4,
-                "a551875203058569840",
-            ),
-            (
-                "frontend-backend-services",
-                IpFamily::V6,
-                "a551877402081826262",
-            ),
+            ("frontend-backend-services", IpFamily::V4, "a551875203058569840"),
+            ("frontend-backend-services", IpFamily::V6, "a551877402081826262"),
             ("svc-only", IpFamily::V4, "a14344994683080520293"),
             ("svc-only", IpFamily::V6, "a14344992484057263871"),
         ];

@@ -66,10 +66,7 @@ pub fn check_host_subnets(
             }
         }
         if host <= i32::from(range.prefix_len()) {
-            return Err(HostSubnetError::TooShort {
-                host,
-                cluster: range.prefix_len(),
-            });
+            return Err(HostSubnetError::TooShort { host, cluster: range.prefix_len() });
         }
     }
     Ok(())

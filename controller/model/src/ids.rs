@@ -36,22 +36,14 @@ pub enum IdError {
 }
 
 fn parse(what: &'static str, text: &str) -> Result<i64, IdError> {
-    text.parse().map_err(|_| IdError::NotANumber {
-        what,
-        text: text.to_owned(),
-    })
+    text.parse().map_err(|_| IdError::NotANumber { what, text: text.to_owned() })
 }
 
 fn check(what: &'static str, value: i64, min: i64, max: i64) -> Result<i64, IdError> {
     if (min..=max).contains(&value) {
         Ok(value)
     } else {
-        Err(IdError::OutOfRange {
-            what,
-            value,
-            min,
-            max,
-        })
+        Err(IdError::OutOfRange { what, value, min, max })
     }
 }
 
@@ -247,16 +239,9 @@ impl FromStr for OwnerKey {
             _ => return Err(invalid()),
         };
         let network_id: NetworkId = id.parse()?;
-        let key = Self {
-            topology,
-            network_id,
-        };
+        let key = Self { topology, network_id };
         // `layer3_007` and `layer3_+7` would be other texts of `layer3_7`.
-        if key.to_string() == text {
-            Ok(key)
-        } else {
-            Err(invalid())
-        }
+        if key.to_string() == text { Ok(key) } else { Err(invalid()) }
     }
 }
 
@@ -305,10 +290,7 @@ mod tests {
         assert!(TunnelKey::try_new(32_767).is_ok());
         assert!(TunnelKey::try_new(32_768).is_err());
         assert!(DatapathKey::try_new(0x0100_0000).is_err());
-        assert_eq!(
-            DatapathKey::of_network(NetworkId::try_new(11).unwrap()).get(),
-            16_711_694
-        );
+        assert_eq!(DatapathKey::of_network(NetworkId::try_new(11).unwrap()).get(), 16_711_694);
         assert_eq!(
             "seven".parse::<NodeId>().unwrap_err().to_string(),
             "node id \"seven\" is not a number"
@@ -324,14 +306,7 @@ mod tests {
         let key: OwnerKey = "layer3_7".parse().unwrap();
         assert_eq!(key.topology, Topology::Layer3);
         assert_eq!(key.to_string(), "layer3_7");
-        for bad in [
-            "layer3_007",
-            "layer3_+7",
-            "layer1_7",
-            "layer3",
-            "layer2_9999",
-            "",
-        ] {
+        for bad in ["layer3_007", "layer3_+7", "layer1_7", "layer3", "layer2_9999", ""] {
             assert!(bad.parse::<OwnerKey>().is_err(), "{bad}");
         }
     }

@@ -36,8 +36,7 @@ impl Layer2Layout {
     /// Tunnel key of the port of the node's gateway router on the switch of a network, if the node
     /// has the older layout. `None`: it has the present one, as nodes of files do.
     pub fn older_key(&self, network: &str) -> Option<&str> {
-        self.older_port_key(network)
-            .filter(|_| !self.has_transit_routers)
+        self.older_port_key(network).filter(|_| !self.has_transit_routers)
     }
 
     /// Tunnel key of the port of the node's gateway router on the switch of a network, in any

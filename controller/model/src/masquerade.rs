@@ -68,16 +68,8 @@ mod tests {
         let cases = [
             (MasqueradePlace::Host, IpFamily::V4, "169.254.0.2"),
             (MasqueradePlace::Hairpin, IpFamily::V6, "fd69::5"),
-            (
-                MasqueradePlace::GatewayRouter(network),
-                IpFamily::V4,
-                "169.254.0.13",
-            ),
-            (
-                MasqueradePlace::ManagementPort(network),
-                IpFamily::V6,
-                "fd69::e",
-            ),
+            (MasqueradePlace::GatewayRouter(network), IpFamily::V4, "169.254.0.13"),
+            (MasqueradePlace::ManagementPort(network), IpFamily::V6, "fd69::e"),
         ];
         for (place, family, address) in cases {
             let found = settings.masquerade_address(place, family);

@@ -94,9 +94,8 @@ pub fn cluster_load_balancer_group(network: &str) -> String {
 /// assert_eq!(switch.as_deref(), Some("blue_n1"));
 /// ```
 pub fn switch_of_router(router: &str, zone: &str) -> Option<String> {
-    let layer2 = router
-        .strip_suffix("transit_router")
-        .map(|prefix| format!("{prefix}ovn_layer2_switch"));
+    let layer2 =
+        router.strip_suffix("transit_router").map(|prefix| format!("{prefix}ovn_layer2_switch"));
     let layer3 = || Some(router.strip_suffix("ovn_cluster_router")?.to_owned() + zone);
     layer2.or_else(layer3)
 }
@@ -158,21 +157,11 @@ mod tests {
             "rtos-cluster_udn_blue.network_ovn-worker2"
         );
         assert_eq!(
-            connect_port(
-                "blue-green-connect",
-                network,
-                Topology::Layer3,
-                "ovn-worker2"
-            ),
+            connect_port("blue-green-connect", network, Topology::Layer3, "ovn-worker2"),
             "crtor-blue-green-connect_cluster_udn_blue-network_ovn-worker2"
         );
         assert_eq!(
-            network_port(
-                "blue-green-connect",
-                network,
-                Topology::Layer3,
-                "ovn-worker2"
-            ),
+            network_port("blue-green-connect", network, Topology::Layer3, "ovn-worker2"),
             "rtocr-cluster_udn_blue-network_ovn-worker2_blue-green-connect"
         );
     }

@@ -116,9 +116,7 @@ impl NetConf {
             })
             .collect::<Result<Vec<_>, _>>()?;
         check_host_subnets(
-            pod_subnets
-                .iter()
-                .filter_map(|subnet| Some((subnet.cidr, subnet.host_prefix?.into()))),
+            pod_subnets.iter().filter_map(|subnet| Some((subnet.cidr, subnet.host_prefix?.into()))),
         )?;
         if (role, topology) == (Role::Primary, Topology::Layer2) && pod_subnets.is_empty() {
             return Err(NetConfError::NoSubnets);
@@ -155,17 +153,12 @@ fn unknown(field: &'static str, value: String) -> NetConfError {
 }
 
 fn not_a_subnet(field: &'static str, entry: &str) -> NetConfError {
-    NetConfError::Subnet {
-        field,
-        value: entry.to_owned(),
-    }
+    NetConfError::Subnet { field, value: entry.to_owned() }
 }
 
 /// Entries of a comma-separated list, without spaces around them.
 fn entries(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
+    list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
 /// Reads a comma-separated list of subnets and clears their host bits.

@@ -190,10 +190,7 @@ impl fmt::Display for NetworkConfig<'_> {
 impl Network {
     /// The key of the network in subnet annotations of ClusterNetworkConnects.
     pub const fn owner_key(&self) -> OwnerKey {
-        OwnerKey {
-            topology: self.topology,
-            network_id: self.id,
-        }
+        OwnerKey { topology: self.topology, network_id: self.id }
     }
 
     /// The fields from which rows are derived: all but namespaces and attachment definitions.

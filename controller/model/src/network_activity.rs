@@ -57,10 +57,7 @@ impl NetworkActivity {
             }
             Some((network.clone(), nodes))
         });
-        Self {
-            limited: limited.collect(),
-            kept: BTreeSet::new(),
-        }
+        Self { limited: limited.collect(), kept: BTreeSet::new() }
     }
 
     /// `true` if a network is rendered on a node.

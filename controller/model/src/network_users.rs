@@ -36,10 +36,7 @@ impl NetworkUsers {
             };
             names.insert(network.name.clone());
         }
-        Self {
-            limited: &limited - &others,
-            ..Self::default()
-        }
+        Self { limited: &limited - &others, ..Self::default() }
     }
 
     /// Adds an EgressIP: a user of the primary networks of the namespaces that it selects, on its
@@ -55,9 +52,7 @@ impl NetworkUsers {
         };
         let namespaces = namespaces.into_iter();
         for (name, _) in namespaces.filter(|(_, labels)| selector.matches(labels)) {
-            let network = networks
-                .primary_nad(name)
-                .and_then(|nad| networks.by_nad(nad));
+            let network = networks.primary_nad(name).and_then(|nad| networks.by_nad(nad));
             let uses = network.into_iter().flat_map(|network| {
                 let nodes = object.assignments.iter().map(|one| one.node.clone());
                 nodes.map(|node| (network.name.as_str().into(), node))

@@ -253,10 +253,8 @@ impl Networks {
             self.definitions.remove(&network.name);
             for nad in network.nads {
                 self.by_nad.remove(&nad);
-                let problem = NadProblem::NameTaken {
-                    network: network.name.clone(),
-                    other: other.clone(),
-                };
+                let problem =
+                    NadProblem::NameTaken { network: network.name.clone(), other: other.clone() };
                 self.problems.insert(nad, problem);
             }
         }
@@ -275,9 +273,7 @@ impl Networks {
         }
         self.by_id.insert(network.id, network.name.clone());
         self.by_nad.insert(key.clone(), network.name.clone());
-        self.definitions
-            .entry(network.name.clone())
-            .or_insert_with(|| (key.clone(), config));
+        self.definitions.entry(network.name.clone()).or_insert_with(|| (key.clone(), config));
         let network = self.by_name.entry(network.name.clone()).or_insert(network);
         network.nads.insert(key.clone());
         if network.role == Role::Primary {
@@ -304,15 +300,11 @@ impl Networks {
                 other: other.clone(),
             });
         }
-        if let (Some(known), Some((definition, known_config))) = (
-            self.by_name.get(&network.name),
-            self.definitions.get(&network.name),
-        ) && (known.id != network.id || known_config != config)
+        if let (Some(known), Some((definition, known_config))) =
+            (self.by_name.get(&network.name), self.definitions.get(&network.name))
+            && (known.id != network.id || known_config != config)
         {
-            return Some(NadProblem::Differs {
-                network: name(),
-                other: definition.clone(),
-            });
+            return Some(NadProblem::Differs { network: name(), other: definition.clone() });
         }
         let other = self.primary_nads.get(&key.namespace)?;
         (network.role == Role::Primary).then(|| NadProblem::SecondPrimary {
@@ -349,10 +341,7 @@ impl Networks {
 
     /// Definitions with a [problem](Self::problems) in a namespace, in the order of their names.
     pub fn problems_in(&self, namespace: &str) -> impl Iterator<Item = &NadKey> {
-        let first = NadKey {
-            namespace: namespace.to_owned(),
-            name: String::new(),
-        };
+        let first = NadKey { namespace: namespace.to_owned(), name: String::new() };
         self.problems
             .range(&first..)
             .map(|(key, _)| key)
@@ -386,9 +375,7 @@ impl FromIterator<Network> for Networks {
             for nad in &network.nads {
                 collected.by_nad.insert(nad.clone(), network.name.clone());
                 if network.role == Role::Primary {
-                    collected
-                        .primary_nads
-                        .insert(nad.namespace.clone(), nad.clone());
+                    collected.primary_nads.insert(nad.namespace.clone(), nad.clone());
                 }
             }
             collected.by_name.insert(network.name.clone(), network);
@@ -408,22 +395,16 @@ fn read_network(
         return Ok(None);
     };
     let key = definition.key.clone();
-    let checked = settings.map_or(Ok(()), |settings| {
-        check_definition(&key.to_string(), &config, settings)
-    });
+    let checked =
+        settings.map_or(Ok(()), |settings| check_definition(&key.to_string(), &config, settings));
     let name = config.name.clone();
-    let refused = |reason: ConfigError| NadProblem::Refused {
-        network: name,
-        reason: Box::new(reason),
-    };
+    let refused =
+        |reason: ConfigError| NadProblem::Refused { network: name, reason: Box::new(reason) };
     let Some(conf) = NetConf::from_config(config)? else {
         return checked.map(|()| None).map_err(refused);
     };
     if conf.definition != key.to_string() {
-        return Err(NadProblem::Misplaced {
-            nad: key,
-            config: conf.definition,
-        });
+        return Err(NadProblem::Misplaced { nad: key, config: conf.definition });
     }
     checked.map_err(refused)?;
     let id = match definition.network_id.map(str::parse) {

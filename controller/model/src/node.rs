@@ -213,16 +213,10 @@ impl Node {
         };
         let mut errors = Vec::new();
         let mut error = |annotation, reason| {
-            errors.push(NodeError {
-                node: name.clone(),
-                annotation,
-                reason,
-            });
+            errors.push(NodeError { node: name.clone(), annotation, reason });
         };
         let id = annotation(NODE_ID).and_then(|text| {
-            text.parse()
-                .map_err(|reason: IdError| error(NODE_ID, reason.into()))
-                .ok()
+            text.parse().map_err(|reason: IdError| error(NODE_ID, reason.into())).ok()
         });
         let (subnets, unreadable) =
             annotation(NODE_SUBNETS).map_or_else(Default::default, |text| parse_subnets(text));
@@ -301,10 +295,8 @@ fn unreadable_annotations(errors: &[NodeError]) -> UnreadableAnnotations {
 /// Reads subnets by network, and returns the errors of entries that cannot be read.
 fn parse_subnets(text: &str) -> (BTreeMap<String, Vec<IpNet>>, Vec<NodeErrorReason>) {
     if let Ok(entries) = serde_json::from_str::<BTreeMap<String, SubnetEntry>>(text) {
-        let subnets = entries
-            .into_iter()
-            .map(|(network, SubnetEntry(subnets))| (network, subnets))
-            .collect();
+        let subnets =
+            entries.into_iter().map(|(network, SubnetEntry(subnets))| (network, subnets)).collect();
         return (subnets, Vec::new());
     }
     let entries: BTreeMap<String, serde_json::Value> = match serde_json::from_str(text) {
@@ -317,10 +309,7 @@ fn parse_subnets(text: &str) -> (BTreeMap<String, Vec<IpNet>>, Vec<NodeErrorReas
             Ok(SubnetEntry(of_network)) => {
                 subnets.insert(network, of_network);
             }
-            Err(_) => errors.push(NodeErrorReason::Subnets {
-                network,
-                value: value.to_string(),
-            }),
+            Err(_) => errors.push(NodeErrorReason::Subnets { network, value: value.to_string() }),
         }
     }
     (subnets, errors)
@@ -344,10 +333,7 @@ mod tests {
         let (node, errors) = read(&[
             (NODE_ID, "2"),
             (NODE_CHASSIS_ID, "c1"),
-            (
-                NODE_SUBNETS,
-                r#"{"default":"10.244.0.0/24","blue_l3":["10.10.0.0/24","fd10::/64"]}"#,
-            ),
+            (NODE_SUBNETS, r#"{"default":"10.244.0.0/24","blue_l3":["10.10.0.0/24","fd10::/64"]}"#),
         ]);
         assert_eq!(errors, Vec::<String>::new());
         assert_eq!(node.id.map(NodeId::get), Some(2));
@@ -361,16 +347,10 @@ mod tests {
     fn any_annotation_of_ovn_shows_that_a_node_is_managed() {
         let is_unmanaged = |annotations: &[(&str, &str)]| read(annotations).0.is_unmanaged;
         assert!(is_unmanaged(&[]));
-        assert!(is_unmanaged(&[
-            (NODE_ID, ""),
-            (NODE_TRANSIT_ADDRESSES, "{}")
-        ]));
-        for (key, value) in [
-            (NODE_ID, "2"),
-            (NODE_ID, "two"),
-            (NODE_CHASSIS_ID, "c1"),
-            (NODE_SUBNETS, "{}"),
-        ] {
+        assert!(is_unmanaged(&[(NODE_ID, ""), (NODE_TRANSIT_ADDRESSES, "{}")]));
+        for (key, value) in
+            [(NODE_ID, "2"), (NODE_ID, "two"), (NODE_CHASSIS_ID, "c1"), (NODE_SUBNETS, "{}")]
+        {
             assert!(!is_unmanaged(&[(key, value)]), "{key}");
         }
     }
@@ -380,10 +360,7 @@ mod tests {
         let (node, errors) = read(&[
             (NODE_ID, "5001"),
             (NODE_CHASSIS_ID, "c1"),
-            (
-                NODE_SUBNETS,
-                r#"{"a":["10.0.0.0"],"b":["10.2.0.0/24"],"c":7}"#,
-            ),
+            (NODE_SUBNETS, r#"{"a":["10.0.0.0"],"b":["10.2.0.0/24"],"c":7}"#),
         ]);
         assert_eq!(node.id, None);
         assert_eq!(node.chassis_id.as_deref(), Some("c1"));

@@ -24,16 +24,12 @@ impl NodeIdCapacity {
         let bits = ranges.iter().map(ConnectRange::host_bits).min()?;
         let addresses = 1_u64.checked_shl(u32::from(bits) - 1);
         // Keys follow from the first subnet.
-        let blocks = layer3
-            .into_iter()
-            .filter_map(|subnets| subnets.iter().next());
+        let blocks = layer3.into_iter().filter_map(|subnets| subnets.iter().next());
         let keys = blocks.filter_map(|block| {
             let range = ranges.of(IpFamily::of_net(block))?;
             range.usable_pairs_of(&block)
         });
-        Some(Self {
-            below: u64::from(keys.min()?).min(addresses.unwrap_or(u64::MAX)),
-        })
+        Some(Self { below: u64::from(keys.min()?).min(addresses.unwrap_or(u64::MAX)) })
     }
 
     /// The highest id.

@@ -17,11 +17,7 @@ pub struct NodeChassis {
 impl NodeChassis {
     /// The chassis id of a node with this time of creation, as at the start of a controller.
     pub fn new(id: Option<String>, created: Option<Timestamp>) -> Self {
-        Self {
-            id,
-            created,
-            is_changed: false,
-        }
+        Self { id, created, is_changed: false }
     }
 
     /// The chassis id. `None`: not known yet.
@@ -48,9 +44,7 @@ mod tests {
 
     /// The history of a node with these chassis ids, one after the other.
     fn followed(ids: &[Option<&str>]) -> NodeChassis {
-        let mut versions = ids
-            .iter()
-            .map(|id| NodeChassis::new(id.map(str::to_owned), None));
+        let mut versions = ids.iter().map(|id| NodeChassis::new(id.map(str::to_owned), None));
         let first = versions.next().unwrap();
         versions.fold(first, |earlier, mut chassis| {
             chassis.follow(&earlier);

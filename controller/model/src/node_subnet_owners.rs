@@ -98,9 +98,7 @@ impl NodeRank {
 impl NodeSubnetOwners {
     /// Creates the index of these networks without nodes. Layer2 networks have no node subnets.
     pub fn new<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Self {
-        let layer3 = networks
-            .into_iter()
-            .filter(|network| network.topology == Topology::Layer3);
+        let layer3 = networks.into_iter().filter(|network| network.topology == Topology::Layer3);
         let networks = layer3.map(|network| {
             let owners = NetworkOwners {
                 ranges: network.pod_subnets.as_slice().into(),
@@ -109,10 +107,7 @@ impl NodeSubnetOwners {
             };
             (Arc::from(network.name.as_str()), owners)
         });
-        Self {
-            networks: networks.collect(),
-            changed: BTreeSet::new(),
-        }
+        Self { networks: networks.collect(), changed: BTreeSet::new() }
     }
 
     /// Creates the index of these networks with nodes.
@@ -129,9 +124,8 @@ impl NodeSubnetOwners {
 
     /// `true` if the index is about these networks with these ranges.
     pub fn is_of<'a>(&self, networks: impl IntoIterator<Item = &'a Network>) -> bool {
-        let mut layer3 = networks
-            .into_iter()
-            .filter(|network| network.topology == Topology::Layer3);
+        let mut layer3 =
+            networks.into_iter().filter(|network| network.topology == Topology::Layer3);
         let mut count = 0;
         let are_known = layer3.all(|network| {
             count += 1;
@@ -192,10 +186,8 @@ impl NodeSubnetOwners {
         let rank = NodeRank::of(node);
         let refused = node.subnets.iter().filter_map(|(name, subnets)| {
             let network = self.networks.get(name.as_str())?;
-            let refusals: Vec<SubnetRefusal> = subnets
-                .iter()
-                .filter_map(|subnet| network.refusal(*subnet, &rank))
-                .collect();
+            let refusals: Vec<SubnetRefusal> =
+                subnets.iter().filter_map(|subnet| network.refusal(*subnet, &rank)).collect();
             (!refusals.is_empty()).then(|| (name.clone(), refusals))
         });
         node.refused = refused.collect();
@@ -218,9 +210,8 @@ impl NetworkOwners {
     /// The node subnets that contain a node's subnets, each once.
     fn places(&self, subnets: &[IpNet]) -> SmallVec<[IpNet; 2]> {
         let subnets = subnets.iter();
-        let mut places: SmallVec<_> = subnets
-            .filter_map(|subnet| self.place(*subnet).ok())
-            .collect();
+        let mut places: SmallVec<_> =
+            subnets.filter_map(|subnet| self.place(*subnet).ok()).collect();
         places.sort_unstable();
         places.dedup();
         places
@@ -228,16 +219,10 @@ impl NetworkOwners {
 
     /// The node subnet that contains a subnet.
     fn place(&self, subnet: IpNet) -> Result<IpNet, SubnetRefusal> {
-        let range = self
-            .ranges
-            .iter()
-            .find(|range| range.cidr.contains(&subnet));
+        let range = self.ranges.iter().find(|range| range.cidr.contains(&subnet));
         let range = range.ok_or(SubnetRefusal::Outside { subnet })?;
         let host_prefix = range.host_prefix.unwrap_or(subnet.prefix_len());
-        let wide = SubnetRefusal::Wide {
-            subnet,
-            host_prefix,
-        };
+        let wide = SubnetRefusal::Wide { subnet, host_prefix };
         if subnet.prefix_len() < host_prefix {
             return Err(wide);
         }
@@ -250,10 +235,7 @@ impl NetworkOwners {
             Err(refusal) => Some(refusal),
             Ok(place) => {
                 let owner = self.owners.get(&place).filter(|owner| *owner != rank)?;
-                Some(SubnetRefusal::Taken {
-                    subnet,
-                    owner: owner.1.clone(),
-                })
+                Some(SubnetRefusal::Taken { subnet, owner: owner.1.clone() })
             }
         }
     }
@@ -325,11 +307,7 @@ mod tests {
         Node {
             name: name.to_owned(),
             created: Some(Timestamp::from_second(created).unwrap()),
-            subnets: [(
-                "red".to_owned(),
-                subnets.iter().map(|text| net(text)).collect(),
-            )]
-            .into(),
+            subnets: [("red".to_owned(), subnets.iter().map(|text| net(text)).collect())].into(),
             ..Node::default()
         }
     }
@@ -340,10 +318,7 @@ mod tests {
 
     fn refusals(owners: &NodeSubnetOwners, node: &Node) -> Vec<String> {
         let errors = owners.refuse(&mut node.clone());
-        errors
-            .iter()
-            .map(|error| error.reason.to_string())
-            .collect()
+        errors.iter().map(|error| error.reason.to_string()).collect()
     }
 
     #[test]
@@ -374,18 +349,9 @@ mod tests {
     fn subnets_outside_of_the_network_or_over_it_are_refused() {
         let owners = red();
         for (subnet, message) in [
-            (
-                "10.2.0.0/24",
-                "network red: subnet 10.2.0.0/24 is outside of the network's subnets",
-            ),
-            (
-                "0.0.0.0/0",
-                "network red: subnet 0.0.0.0/0 is outside of the network's subnets",
-            ),
-            (
-                "fd02::/64",
-                "network red: subnet fd02::/64 is outside of the network's subnets",
-            ),
+            ("10.2.0.0/24", "network red: subnet 10.2.0.0/24 is outside of the network's subnets"),
+            ("0.0.0.0/0", "network red: subnet 0.0.0.0/0 is outside of the network's subnets"),
+            ("fd02::/64", "network red: subnet fd02::/64 is outside of the network's subnets"),
             (
                 "10.1.0.0/16",
                 "network red: subnet 10.1.0.0/16 is wider than node subnets of the network, which are /24",
@@ -439,15 +405,10 @@ mod tests {
 
     #[test]
     fn routes_of_another_node_are_forbidden_and_own_ones_are_not() {
-        let taken = SubnetRefusal::Taken {
-            subnet: net("10.1.1.0/24"),
-            owner: "n1".into(),
-        };
+        let taken = SubnetRefusal::Taken { subnet: net("10.1.1.0/24"), owner: "n1".into() };
         assert!(taken.forbids(net("10.1.1.0/24")) && taken.forbids(net("10.1.0.0/16")));
         assert!(!taken.forbids(net("10.1.2.0/24")));
-        let outside = SubnetRefusal::Outside {
-            subnet: net("0.0.0.0/0"),
-        };
+        let outside = SubnetRefusal::Outside { subnet: net("0.0.0.0/0") };
         assert!(outside.forbids(net("0.0.0.0/0")) && !outside.forbids(net("10.1.2.0/24")));
     }
 

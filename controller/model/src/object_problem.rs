@@ -30,10 +30,7 @@ pub struct FieldProblem {
 impl FieldProblem {
     /// A problem of the field with this path.
     pub fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            reason: reason.into(),
-        }
+        Self { field: field.into(), reason: reason.into() }
     }
 
     /// A problem of the whole object.
@@ -92,11 +89,7 @@ pub struct ObjectRef {
 impl ObjectRef {
     /// An object of a kind without namespaces.
     pub fn cluster(kind: impl Into<Cow<'static, str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            kind: kind.into(),
-            namespace: None,
-            name: name.into(),
-        }
+        Self { kind: kind.into(), namespace: None, name: name.into() }
     }
 
     /// An object in a namespace.
@@ -105,11 +98,7 @@ impl ObjectRef {
         namespace: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
     ) -> Self {
-        Self {
-            kind: kind.into(),
-            namespace: Some(namespace.into()),
-            name: name.into(),
-        }
+        Self { kind: kind.into(), namespace: Some(namespace.into()), name: name.into() }
     }
 
     /// The object that [`Display`](fmt::Display) prints as this text. `None`: it is that of none.
@@ -140,11 +129,7 @@ impl From<&PodKey> for ObjectRef {
 
 impl From<&ServiceKey> for ObjectRef {
     fn from(key: &ServiceKey) -> Self {
-        Self::namespaced(
-            object_kind::SERVICE,
-            key.namespace.clone(),
-            key.name.clone(),
-        )
+        Self::namespaced(object_kind::SERVICE, key.namespace.clone(), key.name.clone())
     }
 }
 
@@ -173,9 +158,6 @@ pub struct ObjectProblem {
 impl ObjectProblem {
     /// A problem of this object.
     pub fn new(object: impl Into<ObjectRef>, problem: FieldProblem) -> Self {
-        Self {
-            object: object.into(),
-            problem,
-        }
+        Self { object: object.into(), problem }
     }
 }

@@ -50,11 +50,10 @@ impl NetworkObjects<'_> {
         settings: &ClusterSettings,
     ) {
         let attached = AttachedNetworks::new(&self.networks, self.definitions.values(), labelled);
-        self.definitions
-            .retain(|key, _| match attached.definition(key) {
-                Some(Definition::Network(network)) => activity.is_rendered(&network.name, node),
-                Some(Definition::None) | None => true,
-            });
+        self.definitions.retain(|key, _| match attached.definition(key) {
+            Some(Definition::Network(network)) => activity.is_rendered(&network.name, node),
+            Some(Definition::None) | None => true,
+        });
         let undecoded = self.networks.undecoded().map(str::to_owned).collect();
         let definitions = self.definitions.values().cloned();
         let networks = Networks::of_cluster(definitions, labelled, settings);

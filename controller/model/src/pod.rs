@@ -35,10 +35,7 @@ pub struct PodKey {
 impl PodKey {
     /// Key of the pod with this name in a namespace.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
     /// Name of the pod's port in the default network.

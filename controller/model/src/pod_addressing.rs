@@ -38,9 +38,8 @@ impl AttachedNetwork {
         let family = IpFamily::of_net(subnet);
         let infrastructure = || {
             let ranges = self.infrastructure_subnets.iter();
-            let usable = ranges
-                .filter(move |range| IpFamily::of_net(**range) == family)
-                .flat_map(|range| {
+            let usable =
+                ranges.filter(move |range| IpFamily::of_net(**range) == family).flat_map(|range| {
                     (0..=SKIPPED_ADDRESSES).map_while(|distance| nth_address(*range, distance))
                 });
             let is_last =
@@ -111,13 +110,9 @@ impl AttachedNetwork {
         }
         let routes = gateways.iter().flat_map(|next_hop| {
             let family = IpFamily::of(*next_hop);
-            let of_family = destinations
-                .iter()
-                .filter(move |dest| IpFamily::of_net(**dest) == family);
-            of_family.map(|dest| PodRoute {
-                dest: *dest,
-                next_hop: *next_hop,
-            })
+            let of_family =
+                destinations.iter().filter(move |dest| IpFamily::of_net(**dest) == family);
+            of_family.map(|dest| PodRoute { dest: *dest, next_hop: *next_hop })
         });
         PodNetwork {
             routes: routes.collect(),

@@ -68,12 +68,7 @@ impl PodPlace {
 
 /// Name of the switch port of an attachment.
 pub fn port_name(attachment: &str, pod: &PodKey) -> String {
-    format!(
-        "{}{}_{}",
-        network_prefix(attachment),
-        pod.namespace,
-        pod.name
-    )
+    format!("{}{}_{}", network_prefix(attachment), pod.namespace, pod.name)
 }
 
 /// Primary network of a namespace.
@@ -137,10 +132,7 @@ pub fn attachments<'a>(
     }
     let mut counts = BTreeMap::<NadKey, usize>::new();
     for selection in selections {
-        let key = NadKey {
-            namespace: selection.namespace.clone(),
-            name: selection.name.clone(),
-        };
+        let key = NadKey { namespace: selection.namespace.clone(), name: selection.name.clone() };
         let network = match definition(&key) {
             Some(Definition::Network(network)) => network,
             Some(Definition::None) => continue,

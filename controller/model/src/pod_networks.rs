@@ -48,15 +48,12 @@ impl PodNetworks {
 
     /// All entries, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &PodNetwork)> {
-        self.0
-            .iter()
-            .map(|(key, network)| (key.as_str(), &**network))
+        self.0.iter().map(|(key, network)| (key.as_str(), &**network))
     }
 
     /// `true` if there are addresses in a primary network other than the default one.
     pub fn has_primary(&self) -> bool {
-        self.iter()
-            .any(|(key, network)| key != DEFAULT_NETWORK_KEY && network.role == "primary")
+        self.iter().any(|(key, network)| key != DEFAULT_NETWORK_KEY && network.role == "primary")
     }
 
     /// `true` if there is no entry.
@@ -89,9 +86,8 @@ impl PodNetwork {
     /// MAC and addresses as in columns of a switch port.
     pub fn port_addresses(&self) -> String {
         let addresses = self.addresses.iter();
-        addresses.fold(self.mac.clone(), |text, net| {
-            text + " " + &super::format_address(net.addr())
-        })
+        addresses
+            .fold(self.mac.clone(), |text, net| text + " " + &super::format_address(net.addr()))
     }
 }
 
@@ -157,9 +153,7 @@ impl From<PodNetwork> for Entry {
 impl From<Entry> for PodNetwork {
     fn from(entry: Entry) -> Self {
         Self {
-            addresses: entry
-                .ip_addresses
-                .unwrap_or_else(|| entry.ip_address.into_iter().collect()),
+            addresses: entry.ip_addresses.unwrap_or_else(|| entry.ip_address.into_iter().collect()),
             mac: entry.mac_address,
             gateways: if entry.gateway_ips.is_empty() {
                 entry.gateway_ip.into_iter().collect()
@@ -194,14 +188,9 @@ mod tests {
     fn a_port_has_the_mac_and_then_all_addresses() {
         let network = PodNetwork {
             mac: "0a:58:0a:50:00:01".to_owned(),
-            addresses: ["10.80.0.1/24", "fd80::1/64"]
-                .map(|net| net.parse().unwrap())
-                .into(),
+            addresses: ["10.80.0.1/24", "fd80::1/64"].map(|net| net.parse().unwrap()).into(),
             ..PodNetwork::default()
         };
-        assert_eq!(
-            network.port_addresses(),
-            "0a:58:0a:50:00:01 10.80.0.1 fd80::1"
-        );
+        assert_eq!(network.port_addresses(), "0a:58:0a:50:00:01 10.80.0.1 fd80::1");
     }
 }

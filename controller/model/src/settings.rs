@@ -21,18 +21,12 @@ pub(crate) const DEFAULT_TRANSIT_SUBNETS: [IpNet; 2] = [v4([100, 88], 16), v6(0x
 
 /// IPv4 subnet with these two octets before zeros.
 const fn v4([first, second]: [u8; 2], length: u8) -> IpNet {
-    IpNet::V4(Ipv4Net::new_assert(
-        Ipv4Addr::new(first, second, 0, 0),
-        length,
-    ))
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(first, second, 0, 0), length))
 }
 
 /// IPv6 subnet with this group before zeros.
 const fn v6(first: u16, length: u8) -> IpNet {
-    IpNet::V6(Ipv6Net::new_assert(
-        Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0),
-        length,
-    ))
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, 0), length))
 }
 
 /// Local ports that NAT gives to connections, if the administrator configures none: the default of

@@ -39,14 +39,10 @@ impl SubnetPool {
     pub fn with_first_places(range: IpNet, prefix: u8, places: u64) -> Self {
         let pool = Self::new(range, prefix);
         let places = places.min(pool.subnetting.places());
-        let mut numbers: Vec<u64> = (0..places)
-            .filter_map(|place| pool.subnetting.number(place))
-            .collect();
+        let mut numbers: Vec<u64> =
+            (0..places).filter_map(|place| pool.subnetting.number(place)).collect();
         numbers.sort_unstable();
-        Self {
-            numbers: Some(numbers),
-            ..pool
-        }
+        Self { numbers: Some(numbers), ..pool }
     }
 
     /// Makes a pool of the first `count` subnets of a range, for use with a pool of `count` subnets
@@ -95,9 +91,7 @@ impl SubnetPool {
                 let (before, after) = numbers.split_at(numbers.partition_point(|n| *n < self.next));
                 after.iter().chain(before).copied().find_map(free)
             }
-            None => (self.next..subnetting.count())
-                .chain(0..self.next)
-                .find_map(free),
+            None => (self.next..subnetting.count()).chain(0..self.next).find_map(free),
         };
         let Some((number, place)) = found else {
             self.next = 0;
@@ -120,14 +114,12 @@ impl SubnetPool {
 
     /// Allocates this subnet. Returns `false` if it is allocated already or not one of the pool's.
     pub fn reserve(&mut self, subnet: IpNet) -> bool {
-        self.place_of(subnet)
-            .is_some_and(|place| self.allocated.insert(place))
+        self.place_of(subnet).is_some_and(|place| self.allocated.insert(place))
     }
 
     /// Releases a subnet. Returns `false` if it was not allocated.
     pub fn release(&mut self, subnet: IpNet) -> bool {
-        self.place_of(subnet)
-            .is_some_and(|place| self.allocated.remove(&place))
+        self.place_of(subnet).is_some_and(|place| self.allocated.remove(&place))
     }
 
     /// `true` if no subnet is allocated.
@@ -138,9 +130,7 @@ impl SubnetPool {
     /// Number of allocatable subnets, allocated subnets included.
     pub fn count(&self) -> u64 {
         let count = self.subnetting.count();
-        self.numbers
-            .as_ref()
-            .map_or(count, |numbers| numbers.len() as u64)
+        self.numbers.as_ref().map_or(count, |numbers| numbers.len() as u64)
     }
 
     /// Place of a subnet of the pool. A pool of a whole range includes the subnets whose numbers
@@ -175,71 +165,23 @@ mod tests {
     #[test]
     fn subnets_are_allocated_in_the_order_of_ovn_kubernetes() {
         for (range, prefix, expected) in [
-            (
-                "192.168.0.0/16",
-                24,
-                ["192.168.0.0/24", "192.168.1.0/24", "192.168.2.0/24"],
-            ),
-            (
-                "192.168.0.0/16",
-                26,
-                ["192.168.0.0/26", "192.168.1.0/26", "192.168.2.0/26"],
-            ),
-            (
-                "10.100.0.0/16",
-                20,
-                ["10.100.0.0/20", "10.100.16.0/20", "10.100.32.0/20"],
-            ),
-            (
-                "172.16.0.0/12",
-                20,
-                ["172.16.0.0/20", "172.17.0.0/20", "172.18.0.0/20"],
-            ),
-            (
-                "10.0.0.0/24",
-                26,
-                ["10.0.0.0/26", "10.0.0.64/26", "10.0.0.128/26"],
-            ),
-            (
-                "fd01::/112",
-                120,
-                ["fd01::/120", "fd01::100/120", "fd01::200/120"],
-            ),
-            (
-                "fd01::/64",
-                96,
-                ["fd01::1:0:0/96", "fd01::2:0:0/96", "fd01::3:0:0/96"],
-            ),
-            (
-                "fd10::/48",
-                64,
-                ["fd10:0:0:1::/64", "fd10:0:0:2::/64", "fd10:0:0:3::/64"],
-            ),
-            (
-                "192.168.1.0/24",
-                31,
-                ["192.168.1.0/31", "192.168.1.2/31", "192.168.1.4/31"],
-            ),
-            (
-                "192.168.0.0/20",
-                31,
-                ["192.168.0.0/31", "192.168.1.0/31", "192.168.2.0/31"],
-            ),
+            ("192.168.0.0/16", 24, ["192.168.0.0/24", "192.168.1.0/24", "192.168.2.0/24"]),
+            ("192.168.0.0/16", 26, ["192.168.0.0/26", "192.168.1.0/26", "192.168.2.0/26"]),
+            ("10.100.0.0/16", 20, ["10.100.0.0/20", "10.100.16.0/20", "10.100.32.0/20"]),
+            ("172.16.0.0/12", 20, ["172.16.0.0/20", "172.17.0.0/20", "172.18.0.0/20"]),
+            ("10.0.0.0/24", 26, ["10.0.0.0/26", "10.0.0.64/26", "10.0.0.128/26"]),
+            ("fd01::/112", 120, ["fd01::/120", "fd01::100/120", "fd01::200/120"]),
+            ("fd01::/64", 96, ["fd01::1:0:0/96", "fd01::2:0:0/96", "fd01::3:0:0/96"]),
+            ("fd10::/48", 64, ["fd10:0:0:1::/64", "fd10:0:0:2::/64", "fd10:0:0:3::/64"]),
+            ("192.168.1.0/24", 31, ["192.168.1.0/31", "192.168.1.2/31", "192.168.1.4/31"]),
+            ("192.168.0.0/20", 31, ["192.168.0.0/31", "192.168.1.0/31", "192.168.2.0/31"]),
             (
                 "fd01:0:0:1::/64",
                 127,
-                [
-                    "fd01:0:0:1::2/127",
-                    "fd01:0:0:1::4/127",
-                    "fd01:0:0:1::6/127",
-                ],
+                ["fd01:0:0:1::2/127", "fd01:0:0:1::4/127", "fd01:0:0:1::6/127"],
             ),
         ] {
-            assert_eq!(
-                take(&mut pool(range, prefix), 3),
-                expected,
-                "{range} {prefix}"
-            );
+            assert_eq!(take(&mut pool(range, prefix), 3), expected, "{range} {prefix}");
             let mut first =
                 SubnetPool::with_first_places(range.parse().unwrap(), prefix, u16::MAX.into());
             assert_eq!(take(&mut first, 3), expected, "{range} {prefix}");
@@ -257,10 +199,7 @@ mod tests {
         let first = pool.allocate().unwrap();
         assert!(pool.allocate().is_some());
         assert!(pool.release(first));
-        assert_eq!(
-            take(&mut pool, 9),
-            ["192.168.2.0/24", "192.168.3.0/24", "192.168.0.0/24"]
-        );
+        assert_eq!(take(&mut pool, 9), ["192.168.2.0/24", "192.168.3.0/24", "192.168.0.0/24"]);
         // After a failure the search starts at the first subnet.
         assert!(pool.release("192.168.1.0/24".parse().unwrap()));
         assert!(pool.release(first));
@@ -272,12 +211,7 @@ mod tests {
         let mut pool = pool("192.168.0.0/22", 24);
         let mut reserve = |subnet: &str| pool.reserve(subnet.parse().unwrap());
         assert!(reserve("192.168.0.0/24"));
-        for other in [
-            "192.168.0.0/24",
-            "192.168.4.0/24",
-            "192.168.1.0/25",
-            "fd00::/24",
-        ] {
+        for other in ["192.168.0.0/24", "192.168.4.0/24", "192.168.1.0/25", "fd00::/24"] {
             assert!(!reserve(other), "{other}");
         }
         assert_eq!(take(&mut pool, 1), ["192.168.1.0/24"]);

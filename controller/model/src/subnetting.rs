@@ -39,18 +39,9 @@ impl Subnetting {
         // Octets of the lowest and of the highest bit of the place.
         let crosses_octet =
             host_bits.saturating_sub(1) / 8 != (host_bits + bits).saturating_sub(1) / 8;
-        let rotation = if is_v4 && host_bits % 8 != 0 && crosses_octet {
-            8 - host_bits % 8
-        } else {
-            0
-        };
-        Self {
-            range,
-            prefix,
-            bits,
-            rotation,
-            skips_zero_groups: !is_v4 && bits >= 16,
-        }
+        let rotation =
+            if is_v4 && host_bits % 8 != 0 && crosses_octet { 8 - host_bits % 8 } else { 0 };
+        Self { range, prefix, bits, rotation, skips_zero_groups: !is_v4 && bits >= 16 }
     }
 
     /// The range.

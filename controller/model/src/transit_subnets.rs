@@ -26,9 +26,7 @@ pub(crate) fn derived_transit_subnets(pod_subnets: &[IpNet], join_subnets: &[IpN
         let mut defaults = DEFAULT_TRANSIT_SUBNETS.into_iter();
         defaults.find(|subnet| IpFamily::of_net(*subnet) == family)
     });
-    defaults
-        .map(|default| beside(default, &others).unwrap_or(default))
-        .collect()
+    defaults.map(|default| beside(default, &others).unwrap_or(default)).collect()
 }
 
 /// The subnet, or one behind it that overlaps with no other. `None`: there is none nearby.

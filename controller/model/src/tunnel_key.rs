@@ -81,15 +81,10 @@ pub fn port_tunnel_key(
 ) -> Result<TunnelKey, TunnelKeyError> {
     let subnet = subnets.first().ok_or(TunnelKeyError::NoSubnet)?;
     let family = IpFamily::of_net(subnet);
-    let range = ranges
-        .of(family)
-        .ok_or(TunnelKeyError::NoRange { subnet, family })?;
+    let range = ranges.of(family).ok_or(TunnelKeyError::NoRange { subnet, family })?;
     let offset = range
         .offset(subnet.network())
-        .ok_or(TunnelKeyError::Outside {
-            subnet,
-            range: range.cidr(),
-        })?;
+        .ok_or(TunnelKeyError::Outside { subnet, range: range.cidr() })?;
     let block = offset >> range.host_bits();
     let pair = match attachment {
         Attachment::Layer3(node) => u128::from(node.get()),
@@ -130,17 +125,13 @@ impl ConnectRange {
     pub fn usable_blocks(self) -> u32 {
         let blocks = 1_u128 << (self.network_prefix() - self.cidr().prefix_len());
         // Each block with a key has at least one of the 32767 keys for itself.
-        count_leading(blocks.min(FOLD_OFFSET), |block| {
-            pair_key(self, block, 0).is_some()
-        })
+        count_leading(blocks.min(FOLD_OFFSET), |block| pair_key(self, block, 0).is_some())
     }
 
     /// Number of pairs of a block that have a key. They are the first pairs of the block.
     pub fn usable_pairs(self, block: u32) -> u32 {
         let pairs = 1_u128 << (self.host_bits() - 1);
-        count_leading(pairs.min(FOLD_OFFSET), |pair| {
-            pair_key(self, block.into(), pair).is_some()
-        })
+        count_leading(pairs.min(FOLD_OFFSET), |pair| pair_key(self, block.into(), pair).is_some())
     }
 
     /// [`usable_pairs`](Self::usable_pairs) of the block with this subnet. `None`: the subnet is

@@ -17,10 +17,8 @@ impl UnreadNetworks {
     /// The networks of definitions that have a problem, and of custom resources that cannot be
     /// decoded.
     pub fn new(networks: &Networks) -> Self {
-        let mut this = Self {
-            any: false,
-            prefixes: networks.undecoded().map(network_prefix).collect(),
-        };
+        let mut this =
+            Self { any: false, prefixes: networks.undecoded().map(network_prefix).collect() };
         for (nad, problem) in networks.problems() {
             match problem {
                 NadProblem::Refused { network, .. }
@@ -58,10 +56,7 @@ mod tests {
     /// A definition without a network, with what shows the network that it had.
     fn unread(config: Option<&str>, [id, name, owner]: [Option<&str>; 3]) -> UnreadNetworks {
         let definition = AttachmentDefinition {
-            key: NadKey {
-                namespace: "blue".to_owned(),
-                name: "a".to_owned(),
-            },
+            key: NadKey { namespace: "blue".to_owned(), name: "a".to_owned() },
             config,
             network_id: id,
             network_name: name,
@@ -74,11 +69,8 @@ mod tests {
         UnreadNetworks::new(&networks)
     }
 
-    const UNREADABLE: [Option<&str>; 3] = [
-        None,
-        Some("{"),
-        Some(r#"{"type": "ovn-k8s-cni-overlay", "topology": "x"}"#),
-    ];
+    const UNREADABLE: [Option<&str>; 3] =
+        [None, Some("{"), Some(r#"{"type": "ovn-k8s-cni-overlay", "topology": "x"}"#)];
 
     #[test]
     fn definitions_that_never_had_a_network_hide_none() {

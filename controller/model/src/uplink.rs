@@ -28,10 +28,7 @@ const DERIVED_BRIDGE: &str = "br-ex";
 /// Node addresses, IPv4 first, of nodes without annotation: the ranges of kind's clusters.
 const DERIVED_RANGES: [IpNet; 2] = [
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(172, 18, 0, 0), 16)),
-    IpNet::V6(Ipv6Net::new_assert(
-        Ipv6Addr::new(0xfc00, 0xf853, 0xccd, 0xe793, 0, 0, 0, 0),
-        64,
-    )),
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0xfc00, 0xf853, 0xccd, 0xe793, 0, 0, 0, 0), 64)),
 ];
 
 /// VLAN ids of ports: what the column `tag_request` can hold. 0 stands for no VLAN.
@@ -104,18 +101,13 @@ impl Uplink {
             IpNet::new(address, range.prefix_len()).ok()
         };
         let id = u128::from(id.get());
-        let addresses: Vec<IpNet> = DERIVED_RANGES
-            .iter()
-            .filter_map(|range| nth(range, id))
-            .collect();
+        let addresses: Vec<IpNet> =
+            DERIVED_RANGES.iter().filter_map(|range| nth(range, id)).collect();
         let next_hops = DERIVED_RANGES.iter().filter_map(|range| nth(range, 1));
         Self {
             is_enabled: true,
             bridge: DERIVED_BRIDGE.to_owned(),
-            mac: addresses
-                .first()
-                .map(|address| mac_address(address.addr()))
-                .unwrap_or_default(),
+            mac: addresses.first().map(|address| mac_address(address.addr())).unwrap_or_default(),
             next_hops: next_hops.map(|hop| hop.addr()).collect(),
             addresses,
             vlan: None,
@@ -126,10 +118,8 @@ impl Uplink {
     /// The uplink with the families of the cluster only.
     #[must_use]
     pub fn of_families(mut self, settings: &ClusterSettings) -> Self {
-        self.addresses
-            .retain(|address| settings.has_family(IpFamily::of_net(*address)));
-        self.next_hops
-            .retain(|hop| settings.has_family(IpFamily::of(*hop)));
+        self.addresses.retain(|address| settings.has_family(IpFamily::of_net(*address)));
+        self.next_hops.retain(|hop| settings.has_family(IpFamily::of(*hop)));
         self
     }
 
@@ -174,8 +164,7 @@ pub fn unreadable_annotations(
     let text = |key| annotations.and_then(|annotations| annotations.get(key));
     let gateway = text(GATEWAY_CONFIG).and_then(|text| {
         let read = serde_json::from_str::<BTreeMap<String, RawConfig>>(text);
-        read.err()
-            .map(|error| format!("not the gateway configurations of networks: {error}"))
+        read.err().map(|error| format!("not the gateway configurations of networks: {error}"))
     });
     let interface = text(PRIMARY_INTERFACE).and_then(|text| {
         let mut addresses = match serde_json::from_str::<BTreeMap<String, String>>(text) {
@@ -191,15 +180,9 @@ pub fn unreadable_annotations(
     let hosts = host_addresses(annotations)
         .err()
         .map(|error| format!("not a list of addresses with the lengths of their ranges: {error}"));
-    let found = [
-        (HOST_CIDRS, hosts),
-        (GATEWAY_CONFIG, gateway),
-        (PRIMARY_INTERFACE, interface),
-    ];
+    let found = [(HOST_CIDRS, hosts), (GATEWAY_CONFIG, gateway), (PRIMARY_INTERFACE, interface)];
     let found = found.into_iter();
-    found
-        .filter_map(|(key, reason)| Some((key, reason?)))
-        .collect()
+    found.filter_map(|(key, reason)| Some((key, reason?))).collect()
 }
 
 /// Subnets of the interface that the node's bridge has. Empty: the annotation is missing or cannot
@@ -210,9 +193,7 @@ pub fn primary_interface(annotations: Option<&BTreeMap<String, String>>) -> Vec<
     let addresses: Option<BTreeMap<String, String>> =
         text.and_then(|text| serde_json::from_str(text).ok());
     let addresses = addresses.into_iter().flat_map(BTreeMap::into_values);
-    addresses
-        .filter_map(|address| address.parse().ok())
-        .collect()
+    addresses.filter_map(|address| address.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -261,10 +242,7 @@ mod tests {
         assert!(uplink.is_enabled);
         assert_eq!(uplink.address(IpFamily::V4), "172.19.0.2".parse().ok());
         assert_eq!(uplink.next_hop(IpFamily::V4), "172.19.0.1".parse().ok());
-        assert_eq!(
-            (uplink.next_hop(IpFamily::V6), uplink.vlan),
-            (None, Some(7))
-        );
+        assert_eq!((uplink.next_hop(IpFamily::V6), uplink.vlan), (None, Some(7)));
         assert!(!read(r#"{"default":{"mode":"disabled"}}"#).is_enabled);
         assert_eq!(uplink.node_ports, None);
         let uplink = read(r#"{"default":{"node-port-enable":"false"}}"#);
@@ -292,10 +270,8 @@ mod tests {
         assert_eq!(uplink.address(IpFamily::V4), "172.18.0.7".parse().ok());
         assert_eq!(uplink.next_hop(IpFamily::V4), "172.18.0.1".parse().ok());
         assert_eq!(uplink.mac, "0a:58:ac:12:00:07");
-        let settings = ClusterSettings {
-            families: vec![IpFamily::V6],
-            ..ClusterSettings::default()
-        };
+        let settings =
+            ClusterSettings { families: vec![IpFamily::V6], ..ClusterSettings::default() };
         let uplink = uplink.of_families(&settings);
         assert_eq!(uplink.address(IpFamily::V4), None);
         let address = "fc00:f853:ccd:e793::7".parse().ok();

@@ -45,10 +45,7 @@ fn identity(owner_type: &str, name: &str, more: &[(&str, &str)], suffix: &str) -
     ]);
     let more = more.iter().copied();
     external_ids.extend(more.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    Identity {
-        name: hashed_name(&id),
-        external_ids,
-    }
+    Identity { name: hashed_name(&id), external_ids }
 }
 
 fn set_identity(owner_type: &str, name: &str, family: IpFamily) -> Identity {
@@ -130,21 +127,13 @@ fn version(family: IpFamily) -> &'static str {
 
 /// Match of packets to nodes.
 pub(super) fn to_nodes(family: IpFamily) -> String {
-    format!(
-        "{}.dst == ${}",
-        version(family),
-        node_addresses_name(family)
-    )
+    format!("{}.dst == ${}", version(family), node_addresses_name(family))
 }
 
 /// Match of packets to nodes and to services of the default network.
 pub(super) fn to_nodes_and_services(family: IpFamily) -> String {
     let services = hashed_name(&reachable_services_id(family));
-    format!(
-        "({} || {}.dst == ${services})",
-        to_nodes(family),
-        version(family)
-    )
+    format!("({} || {}.dst == ${services})", to_nodes(family), version(family))
 }
 
 impl Site<'_> {

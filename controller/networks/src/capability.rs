@@ -112,11 +112,7 @@ impl ZoneCapability for Topologies {
     /// Address sets come first, then the networks that refer to them, and then what refers to the
     /// networks' ports.
     fn waits_for(objects: &ZoneObjects) -> &'static [&'static str] {
-        if has_waiting_rows(objects) {
-            &[Self::NAME]
-        } else {
-            &[]
-        }
+        if has_waiting_rows(objects) { &[Self::NAME] } else { &[] }
     }
 
     /// Networks without rows are not objects: see [`SkippedNetworks`](super::SkippedNetworks).
@@ -133,18 +129,11 @@ impl Capability for Topologies {
     type SharedKey = SharedKey;
     type Shared = Shared;
 
-    const KINDS: &'static [Kind] = &[
-        Kind::Zone,
-        Kind::Nodes,
-        Kind::Networks,
-        Kind::Services,
-        Kind::Activity,
-    ];
+    const KINDS: &'static [Kind] =
+        &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::Services, Kind::Activity];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, _: &Part) {}
@@ -201,10 +190,7 @@ impl Capability for Topologies {
             SharedKey::Links(prefix) => Shared::Links(self.links(prefix, reader)),
             SharedKey::Node(name) => {
                 let node = read_node(reader, name).node(name);
-                Shared::Node(node.map(|node| RemoteNode {
-                    way: way_to(node),
-                    node: node.clone(),
-                }))
+                Shared::Node(node.map(|node| RemoteNode { way: way_to(node), node: node.clone() }))
             }
             SharedKey::Services => Shared::Services(read_services(reader)),
         }
@@ -245,10 +231,9 @@ impl Capability for Topologies {
             Part::Network(prefix) => vec![network(prefix)],
             Part::Remote { prefix, node: of } => vec![network(prefix), node(of)],
             Part::Departed(of) => vec![node(of)],
-            Part::Advertised => vec![ObjectName::new(
-                object_kind::FEATURE,
-                Feature::RouteAdvertisements,
-            )],
+            Part::Advertised => {
+                vec![ObjectName::new(object_kind::FEATURE, Feature::RouteAdvertisements)]
+            }
             Part::Shared | Part::Services | Part::Isolation | Part::Hosts => Vec::new(),
         }
     }

@@ -51,16 +51,7 @@ pub fn meters() -> Vec<MeterRows> {
 
 fn meter(name: String, rate: i64) -> MeterRows {
     MeterRows {
-        meter: Meter {
-            name,
-            fair: Some(true),
-            unit: MeterUnit::Pktps,
-            ..Meter::default()
-        },
-        band: MeterBand {
-            action: MeterBandAction::Drop,
-            rate,
-            ..MeterBand::default()
-        },
+        meter: Meter { name, fair: Some(true), unit: MeterUnit::Pktps, ..Meter::default() },
+        band: MeterBand { action: MeterBandAction::Drop, rate, ..MeterBand::default() },
     }
 }

@@ -33,10 +33,7 @@ pub(super) fn default_services(settings: &ClusterSettings) -> impl Iterator<Item
     let names = settings.reachable_default_services.iter();
     names.filter_map(|name| {
         let (namespace, name) = name.split_once('/')?;
-        Some(ServiceKey {
-            namespace: namespace.into(),
-            name: name.into(),
-        })
+        Some(ServiceKey { namespace: namespace.into(), name: name.into() })
     })
 }
 
@@ -69,9 +66,7 @@ impl DefaultServices {
 
     /// A set for each family of the cluster, with all addresses of the family.
     pub(super) fn address_sets(&self, settings: &ClusterSettings) -> Vec<AddressSet> {
-        let families = IpFamily::BOTH
-            .into_iter()
-            .filter(|family| settings.has_family(*family));
+        let families = IpFamily::BOTH.into_iter().filter(|family| settings.has_family(*family));
         families.map(|family| self.address_set(family)).collect()
     }
 
@@ -103,10 +98,7 @@ mod tests {
 
     fn service(namespace: &str, name: &str, cluster_ips: [&str; 2]) -> Service {
         Service {
-            key: ServiceKey {
-                namespace: namespace.into(),
-                name: name.into(),
-            },
+            key: ServiceKey { namespace: namespace.into(), name: name.into() },
             cluster_ips: cluster_ips.map(|ip| ip.parse().unwrap()).to_vec(),
             external_ips: Vec::new(),
             ports: Vec::new(),
@@ -124,11 +116,7 @@ mod tests {
         let settings = ClusterSettings::default();
         let mut objects = ZoneObjects::new("n1", &settings);
         objects.put_service(service("default", "kubernetes", ["10.96.0.1", "fd96::1"]));
-        objects.put_service(service(
-            "kube-system",
-            "kube-dns",
-            ["10.96.0.10", "fd96::a"],
-        ));
+        objects.put_service(service("kube-system", "kube-dns", ["10.96.0.10", "fd96::a"]));
         objects.put_service(service("kube-system", "other", ["10.96.0.11", "fd96::b"]));
         let network = Network {
             name: "dns_l3".to_owned(),

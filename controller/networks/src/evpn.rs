@@ -34,14 +34,12 @@ impl Site<'_> {
         let mac = gateway_mac(gateways);
         let acl = |gateway: &IpNet| {
             let (name, request) = match gateway.addr() {
-                IpAddr::V4(address) => (
-                    "DenyOnMACVRF-GatewayARP",
-                    format!("arp && arp.op==1 && arp.tpa=={address}"),
-                ),
-                IpAddr::V6(address) => (
-                    "DenyOnMACVRF-GatewayNS",
-                    format!("nd_ns && nd.target=={address}"),
-                ),
+                IpAddr::V4(address) => {
+                    ("DenyOnMACVRF-GatewayARP", format!("arp && arp.op==1 && arp.tpa=={address}"))
+                }
+                IpAddr::V6(address) => {
+                    ("DenyOnMACVRF-GatewayNS", format!("nd_ns && nd.target=={address}"))
+                }
             };
             let mut external_ids = self.owned(isolation::OWNER_TYPE, &[name, "Ingress"]);
             external_ids.extend(texts([(key::NAME, name), ("direction", "Ingress")]));

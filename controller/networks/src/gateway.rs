@@ -64,20 +64,12 @@ pub(super) fn gateway(site: &Site<'_>, node: &GatewayNode<'_>, inside: Inside<'_
     let uplink = &node.uplink;
     let name = site.gateway_router();
     let external_port = format!("rtoe-{name}");
-    let masquerades: Vec<IpAddr> = site
-        .cluster_families()
-        .filter_map(|family| site.gateway_masquerade(family))
-        .collect();
+    let masquerades: Vec<IpAddr> =
+        site.cluster_families().filter_map(|family| site.gateway_masquerade(family)).collect();
     let routes = routes(site, uplink, &inside, &external_port);
-    let Inside {
-        port, force_snat, ..
-    } = inside;
+    let Inside { port, force_snat, .. } = inside;
     let mut groups = vec!["clusterLBGroup"];
-    groups.extend(
-        uplink
-            .has_node_ports(site.settings)
-            .then_some("clusterRouterLBGroup"),
-    );
+    groups.extend(uplink.has_node_ports(site.settings).then_some("clusterRouterLBGroup"));
     let router = RouterRows {
         router: router_row(site, &name, node, &masquerades, force_snat),
         ports: vec![
@@ -92,10 +84,7 @@ pub(super) fn gateway(site: &Site<'_>, node: &GatewayNode<'_>, inside: Inside<'_
         ],
         static_routes: routes,
         nats: gateway_nats(site, node.id),
-        load_balancer_groups: groups
-            .into_iter()
-            .map(|group| site.prefix() + group)
-            .collect(),
+        load_balancer_groups: groups.into_iter().map(|group| site.prefix() + group).collect(),
         ..RouterRows::default()
     };
     GatewayRows {
@@ -133,12 +122,7 @@ fn router_row(
         ("disable_garp_rarp", "true"),
     ]);
     options.insert("lb_force_snat_ip".to_owned(), force_snat);
-    LogicalRouter {
-        name: name.to_owned(),
-        options,
-        external_ids,
-        ..LogicalRouter::default()
-    }
+    LogicalRouter { name: name.to_owned(), options, external_ids, ..LogicalRouter::default() }
 }
 
 /// The addresses of the node, then those that stand for the network on the host.
@@ -147,9 +131,7 @@ fn external_networks(
     masquerades: &[IpAddr],
 ) -> std::collections::BTreeSet<String> {
     let own = uplink.addresses.iter().map(|address| format_net(*address));
-    let masquerades = masquerades
-        .iter()
-        .map(|address| format_net((*address).into()));
+    let masquerades = masquerades.iter().map(|address| format_net((*address).into()));
     own.chain(masquerades).collect()
 }
 
@@ -200,17 +182,13 @@ fn gateway_nats(site: &Site<'_>, node: NodeId) -> Vec<NatRows> {
         let nat = site.snat(subnet.to_string(), site.gateway_masquerade(family)?);
         match site.outbound_snat() {
             Some(OutboundSnat::Enabled) if !site.has_local_gateway() => Some(NatRows {
-                nat: Nat {
-                    external_ids: site.exempting_nat_ids(subnet),
-                    ..nat
-                },
+                nat: Nat { external_ids: site.exempting_nat_ids(subnet), ..nat },
                 destinations: Destinations::AllBut(site.exempted_set_name(family)),
             }),
             Some(OutboundSnat::Disabled) if !site.is_advertised => None,
-            _ if site.is_advertised => Some(NatRows::from(Nat {
-                r#match: advertised::to_nodes(family),
-                ..nat
-            })),
+            _ if site.is_advertised => {
+                Some(NatRows::from(Nat { r#match: advertised::to_nodes(family), ..nat }))
+            }
             _ => Some(NatRows::from(nat)),
         }
     });
@@ -226,11 +204,8 @@ fn external_switch(site: &Site<'_>, router: &str, uplink: &Uplink) -> SwitchRows
         external_ids: site.ids(),
         ..LogicalSwitchPort::default()
     };
-    let physical_network = if site.details.has_uplink {
-        &site.network.name
-    } else {
-        PHYSICAL_NETWORK
-    };
+    let physical_network =
+        if site.details.has_uplink { &site.network.name } else { PHYSICAL_NETWORK };
     let to_bridge = LogicalSwitchPort {
         name: format!("{}_{}{}", uplink.bridge, site.prefix(), site.node.name()),
         r#type: "localnet".to_owned(),
@@ -305,10 +280,8 @@ pub(super) fn host_nats(site: &Site<'_>, subnets: &[IpNet], management: &[IpAddr
     let nats = subnets.iter().filter_map(|subnet| {
         let family = IpFamily::of_net(*subnet);
         let masquerade = site.management_masquerade(family)?;
-        let nat = Nat {
-            logical_port: Some(port.clone()),
-            ..site.snat(subnet.to_string(), masquerade)
-        };
+        let nat =
+            Nat { logical_port: Some(port.clone()), ..site.snat(subnet.to_string(), masquerade) };
         Some(nats_to(site, nat, management_mac.as_ref()?, family))
     });
     nats.flatten().collect()
@@ -346,10 +319,8 @@ fn nats_to(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRow
                 advertised::node_addresses_name(family),
                 hashed_name(&reachable_services_id(family)),
             ];
-            let nats = sets.map(|set| NatRows {
-                nat: nat.clone(),
-                destinations: Destinations::Of(set),
-            });
+            let nats =
+                sets.map(|set| NatRows { nat: nat.clone(), destinations: Destinations::Of(set) });
             return nats.into();
         }
     };
@@ -359,19 +330,17 @@ fn nats_to(site: &Site<'_>, nat: Nat, mac: &str, family: IpFamily) -> Vec<NatRow
 /// Routes to services of the default network through the host.
 fn service_routes(site: &Site<'_>, management: &[IpAddr]) -> Vec<LogicalRouterStaticRoute> {
     let services = DefaultServices::of(site.objects);
-    let routes = services
-        .first_addresses(&site.network.name)
-        .filter_map(|(name, address)| {
-            let mut hops = management.iter().copied();
-            let hop = hops.find(|hop| hop.is_ipv4() == address.is_ipv4())?;
-            let mut route = LogicalRouterStaticRoute {
-                policy: Some(LogicalRouterStaticRoutePolicy::DstIp),
-                ..site.route(address.to_string(), hop)
-            };
-            let service = (REACHABLE_SERVICE.to_owned(), name.to_owned());
-            route.external_ids.extend([service]);
-            Some(route)
-        });
+    let routes = services.first_addresses(&site.network.name).filter_map(|(name, address)| {
+        let mut hops = management.iter().copied();
+        let hop = hops.find(|hop| hop.is_ipv4() == address.is_ipv4())?;
+        let mut route = LogicalRouterStaticRoute {
+            policy: Some(LogicalRouterStaticRoutePolicy::DstIp),
+            ..site.route(address.to_string(), hop)
+        };
+        let service = (REACHABLE_SERVICE.to_owned(), name.to_owned());
+        route.external_ids.extend([service]);
+        Some(route)
+    });
     routes.collect()
 }
 

@@ -35,10 +35,8 @@ pub(super) fn isolated_ports(node: &ZoneNode, settings: &ClusterSettings) -> Opt
     let mut subnets: Vec<IpNet> = node.node.subnets_of(DEFAULT_NETWORK).to_vec();
     subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
     subnets.retain(|subnet| settings.has_family(IpFamily::of_net(*subnet)));
-    let management: Vec<IpAddr> = subnets
-        .iter()
-        .filter_map(|subnet| nth_address(*subnet, MANAGEMENT_PORT))
-        .collect();
+    let management: Vec<IpAddr> =
+        subnets.iter().filter_map(|subnet| nth_address(*subnet, MANAGEMENT_PORT)).collect();
     if management.is_empty() {
         return None;
     }
@@ -53,11 +51,7 @@ pub(super) fn isolated_ports(node: &ZoneNode, settings: &ClusterSettings) -> Opt
         ]),
         ..PortGroup::default()
     };
-    Some(PortGroupRows {
-        group,
-        ports: Vec::new(),
-        acls: acls(&management),
-    })
+    Some(PortGroupRows { group, ports: Vec::new(), acls: acls(&management) })
 }
 
 fn acls(management: &[IpAddr]) -> Vec<Acl> {
@@ -79,24 +73,9 @@ fn acls(management: &[IpAddr]) -> Vec<Acl> {
     vec![
         deny(AclDirection::FromLport),
         deny(AclDirection::ToLport),
-        allow(
-            resolve,
-            AclDirection::FromLport,
-            AclAction::Allow,
-            &resolution("tpa"),
-        ),
-        allow(
-            resolve,
-            AclDirection::ToLport,
-            AclAction::Allow,
-            &resolution("spa"),
-        ),
-        allow(
-            "AllowHostPrimaryUDN",
-            AclDirection::ToLport,
-            AclAction::AllowRelated,
-            &sources,
-        ),
+        allow(resolve, AclDirection::FromLport, AclAction::Allow, &resolution("tpa")),
+        allow(resolve, AclDirection::ToLport, AclAction::Allow, &resolution("spa")),
+        allow("AllowHostPrimaryUDN", AclDirection::ToLport, AclAction::AllowRelated, &sources),
     ]
 }
 

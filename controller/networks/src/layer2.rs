@@ -81,10 +81,7 @@ impl Keys {
             }));
         }
         match site.details.tunnel_keys[..] {
-            [switch, router] => Ok(Some(Self {
-                switch,
-                router: Some(router),
-            })),
+            [switch, router] => Ok(Some(Self { switch, router: Some(router) })),
             _ => Err(SkipReason::NoTunnelKeys),
         }
     }
@@ -99,10 +96,8 @@ fn primary_rows(
     switch: &mut SwitchRows,
 ) -> Result<(), SkipReason> {
     let (gateways, management) = addresses(site, subnets)?;
-    let mut to_router = router_side(
-        site.router_side_port(),
-        &site.network.inport(site.node.name()),
-    );
+    let mut to_router =
+        router_side(site.router_side_port(), &site.network.inport(site.node.name()));
     to_router.external_ids = site.ids();
     let management_port = site.management_port(&management);
     let fabric_port = site.fabric_port(&switch.switch.name);
@@ -147,9 +142,7 @@ fn gateway_rows(
     let name = site.gateway_router();
     let router_hops: Vec<IpAddr> = pairs.iter().map(|(even, _)| even.addr()).collect();
     let gateway_hops: Vec<IpAddr> = pairs.iter().map(|(_, odd)| odd.addr()).collect();
-    router
-        .ports
-        .push(port_to_gateway(site, &name, node.id, &pairs).into());
+    router.ports.push(port_to_gateway(site, &name, node.id, &pairs).into());
     router.policies = host_policies(site, &node.uplink, management, false);
     router.static_routes = routes_to_gateway(site, node.id, &pairs, "");
     if !site.has_local_gateway() {
@@ -379,9 +372,7 @@ fn reserved_addresses(
     let is_usable = |address: &IpAddr| {
         *address != subnet.network() && !(has_broadcast && *address == subnet.broadcast())
     };
-    let addresses = ranges
-        .iter()
-        .flat_map(|range| (0..).map_while(|n| nth_address(*range, n)));
+    let addresses = ranges.iter().flat_map(|range| (0..).map_while(|n| nth_address(*range, n)));
     let mut free = addresses.filter(|address| is_usable(address) && Some(*address) != gateway);
     let gateway = gateway.or_else(|| free.next())?;
     Some((gateway, free.next()?))
@@ -403,11 +394,7 @@ fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> Rout
         mac: gateway_mac(gateways),
         networks: port_networks(gateways),
         options,
-        ipv6_ra_configs: if has_ipv6 {
-            router_advertisements(site)
-        } else {
-            TextMap::new()
-        },
+        ipv6_ra_configs: if has_ipv6 { router_advertisements(site) } else { TextMap::new() },
         ..LogicalRouterPort::default()
     };
     RouterRows {

@@ -44,10 +44,7 @@ impl LocalAddresses {
 
 /// The rows of the network, but for those that lead to other nodes.
 pub(super) fn rows(site: &Site<'_>) -> Result<NetworkRows, SkipReason> {
-    let mut router = RouterRows {
-        router: cluster_router(site),
-        ..RouterRows::default()
-    };
+    let mut router = RouterRows { router: cluster_router(site), ..RouterRows::default() };
     let mut rows = NetworkRows {
         network: site.network.name.clone(),
         load_balancer_groups: site.load_balancer_groups(),
@@ -82,17 +79,12 @@ fn local_rows(
     router: &mut RouterRows,
     join: Option<&mut SwitchRows>,
 ) {
-    let LocalAddresses {
-        subnets,
-        gateways,
-        management,
-    } = addresses;
+    let LocalAddresses { subnets, gateways, management } = addresses;
     router.ports.extend(node_switch_port(site, gateways));
     rows.switches.push(node_switch(site, addresses));
     if let Some(id) = transit_id(site) {
         router.ports.push(transit_port(site));
-        rows.switches
-            .push(transit_switch(site, vec![own_transit_port(site, id)]));
+        rows.switches.push(transit_switch(site, vec![own_transit_port(site, id)]));
     } else {
         rows.switches.extend(remote_transit_switch(site));
     }
@@ -123,11 +115,8 @@ fn gateway_rows(
     let name = site.gateway_router();
     let own = site.join_addresses(node.id);
     let own_addresses: Vec<IpAddr> = own.iter().map(IpNet::addr).collect();
-    let cluster_router: Vec<IpAddr> = site
-        .cluster_router_addresses()
-        .iter()
-        .map(IpNet::addr)
-        .collect();
+    let cluster_router: Vec<IpAddr> =
+        site.cluster_router_addresses().iter().map(IpNet::addr).collect();
     // The fabric leads to the pods of other nodes.
     let reached = match site.network.transport {
         Transport::NoOverlay => addresses.subnets.clone(),
@@ -237,17 +226,11 @@ fn remote_transit_switch(site: &Site<'_>) -> Option<SwitchRows> {
 }
 
 fn node_switch(site: &Site<'_>, addresses: &LocalAddresses) -> SwitchRows {
-    let LocalAddresses {
-        subnets,
-        gateways,
-        management,
-    } = addresses;
+    let LocalAddresses { subnets, gateways, management } = addresses;
     let name = site.network.switch(site.node.name());
     let mut other_config = address_config(subnets);
-    let mut ports = vec![router_side(
-        site.router_side_port(),
-        &site.network.inport(site.node.name()),
-    )];
+    let mut ports =
+        vec![router_side(site.router_side_port(), &site.network.inport(site.node.name()))];
     if site.has_multicast() {
         other_config.extend(multicast_config(gateways));
     }
@@ -284,9 +267,8 @@ fn nth_addresses(subnets: &[IpNet], n: u128) -> Result<Vec<IpNet>, SkipReason> {
         let address = nth_address(*subnet, n)?;
         IpNet::new(address, subnet.prefix_len()).ok()
     };
-    let addresses = subnets
-        .iter()
-        .map(|subnet| address(subnet).ok_or(SkipReason::SubnetTooSmall(*subnet)));
+    let addresses =
+        subnets.iter().map(|subnet| address(subnet).ok_or(SkipReason::SubnetTooSmall(*subnet)));
     addresses.collect()
 }
 
@@ -343,12 +325,9 @@ fn transit_switch(site: &Site<'_>, ports: Vec<LogicalSwitchPort>) -> SwitchRows 
 
 /// The port of the transit switch to the router of this node.
 fn own_transit_port(site: &Site<'_>, id: NodeId) -> LogicalSwitchPort {
-    let mut port = router_side(
-        transit_switch_port_name(site, site.node.name()),
-        &transit_port_name(site),
-    );
-    port.options
-        .insert("requested-tnl-key".to_owned(), id.to_string());
+    let mut port =
+        router_side(transit_switch_port_name(site, site.node.name()), &transit_port_name(site));
+    port.options.insert("requested-tnl-key".to_owned(), id.to_string());
     port.external_ids = texts([("node", site.node.name())]);
     port
 }

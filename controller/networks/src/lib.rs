@@ -129,10 +129,7 @@ pub struct RouterPortRows {
 
 impl From<LogicalRouterPort> for RouterPortRows {
     fn from(port: LogicalRouterPort) -> Self {
-        Self {
-            port,
-            gateway_chassis: None,
-        }
+        Self { port, gateway_chassis: None }
     }
 }
 
@@ -159,10 +156,7 @@ pub enum Destinations {
 
 impl From<Nat> for NatRows {
     fn from(nat: Nat) -> Self {
-        Self {
-            nat,
-            destinations: Destinations::All,
-        }
+        Self { nat, destinations: Destinations::All }
     }
 }
 

@@ -31,11 +31,8 @@ pub(super) fn rows(network: &Localnet) -> Result<NetworkRows, SkipReason> {
         tag_request: network.vlan_id,
         ..LogicalSwitchPort::default()
     };
-    let external_ids: TextMap = texts([
-        (key::NETWORK, &network.name),
-        (key::TOPOLOGY, TOPOLOGY),
-        (key::ROLE, "secondary"),
-    ]);
+    let external_ids: TextMap =
+        texts([(key::NETWORK, &network.name), (key::TOPOLOGY, TOPOLOGY), (key::ROLE, "secondary")]);
     let mut subnets: Vec<ipnet::IpNet> = entries("subnets", &network.subnets)?;
     subnets.sort_by_key(|subnet| subnet.addr().is_ipv6());
     let switch = SwitchRows {

@@ -51,10 +51,7 @@ impl Site<'_> {
         let external_ids = self.exempted_set_ids(family);
         AddressSet {
             name: hashed_name(&external_ids[key::ID]),
-            addresses: subnets
-                .map(|subnet| subnet.to_string())
-                .chain(hosts)
-                .collect(),
+            addresses: subnets.map(|subnet| subnet.to_string()).chain(hosts).collect(),
             external_ids,
             ..AddressSet::default()
         }
@@ -68,11 +65,7 @@ impl Site<'_> {
     fn exempted_set_ids(&self, family: IpFamily) -> TextMap {
         let (family, network) = (family.to_string(), self.network.name.as_str());
         let mut ids = self.owned(SET_OWNER_TYPE, &[SET_NAME, &family, network]);
-        ids.extend(texts([
-            (key::NAME, SET_NAME),
-            (key::IP_FAMILY, &family),
-            ("network", network),
-        ]));
+        ids.extend(texts([(key::NAME, SET_NAME), (key::IP_FAMILY, &family), ("network", network)]));
         ids
     }
 

@@ -50,10 +50,7 @@ impl Remotes {
         let families = site.cluster_families().filter(|_| site.is_primary());
         let join_subnet = |family| {
             let mut subnets = network.join_subnets.iter().copied();
-            Some((
-                family,
-                subnets.find(|net| IpFamily::of_net(*net) == family)?,
-            ))
+            Some((family, subnets.find(|net| IpFamily::of_net(*net) == family)?))
         };
         has_remotes(site).then(|| Self {
             network: network.name.clone(),
@@ -100,11 +97,7 @@ impl Remotes {
             Some(address.addr().into())
         });
         let external_ids = self.route_ids.map_values(|key, value| {
-            if key.as_str() == Some(NODE_OF_ROUTE) {
-                way.name.clone()
-            } else {
-                value.clone()
-            }
+            if key.as_str() == Some(NODE_OF_ROUTE) { way.name.clone() } else { value.clone() }
         });
         let route = |prefix: IpNet| {
             Some(RouteRow {
@@ -162,10 +155,7 @@ fn remote_port(name: &str, (id, chassis): (NodeId, &str), transit: &[IpNet]) -> 
     Some(PortRow {
         r#type: "remote".into(),
         addresses: Set::one(addresses.as_str().into()),
-        options: text_map([
-            (TUNNEL_KEY, &id.to_string()),
-            ("requested-chassis", chassis),
-        ]),
+        options: text_map([(TUNNEL_KEY, &id.to_string()), ("requested-chassis", chassis)]),
         external_ids: text_map([("node", name)]),
         ..PortRow::default()
     })

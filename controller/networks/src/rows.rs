@@ -25,9 +25,7 @@ const CLUSTER_ROUTER_PORT_GROUP: &str = "clusterRtrPortGroup";
 const HAIRPIN_ACL: &str = "allow-hairpinning";
 
 pub(super) fn texts<const N: usize>(pairs: [(&str, &str); N]) -> TextMap {
-    pairs
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
 impl Site<'_> {
@@ -38,10 +36,7 @@ impl Site<'_> {
 
     /// External ids of most rows: network and topology.
     pub(super) fn ids(&self) -> TextMap {
-        texts([
-            (key::NETWORK, &self.network.name),
-            (key::TOPOLOGY, self.network.topology.as_str()),
-        ])
+        texts([(key::NETWORK, &self.network.name), (key::TOPOLOGY, self.network.topology.as_str())])
     }
 
     /// External ids of rows that are treated by role.
@@ -64,23 +59,15 @@ impl Site<'_> {
 
     /// The network's groups of load balancers.
     pub(super) fn load_balancer_groups(&self) -> Vec<LoadBalancerGroup> {
-        let names = [
-            "clusterLBGroup",
-            "clusterSwitchLBGroup",
-            "clusterRouterLBGroup",
-        ];
-        let group = |name| LoadBalancerGroup {
-            name: self.prefix() + name,
-            ..LoadBalancerGroup::default()
-        };
+        let names = ["clusterLBGroup", "clusterSwitchLBGroup", "clusterRouterLBGroup"];
+        let group =
+            |name| LoadBalancerGroup { name: self.prefix() + name, ..LoadBalancerGroup::default() };
         names.map(group).into()
     }
 
     /// The groups that the network's switches use.
     pub(super) fn switch_load_balancer_groups(&self) -> Vec<String> {
-        ["clusterLBGroup", "clusterSwitchLBGroup"]
-            .map(|name| self.prefix() + name)
-            .into()
+        ["clusterLBGroup", "clusterSwitchLBGroup"].map(|name| self.prefix() + name).into()
     }
 
     /// A router port that is bound to the zone's chassis. `None`: the chassis is not known yet.
@@ -92,10 +79,7 @@ impl Site<'_> {
             priority: 1,
             ..GatewayChassis::default()
         };
-        Some(RouterPortRows {
-            port,
-            gateway_chassis: Some(gateway_chassis),
-        })
+        Some(RouterPortRows { port, gateway_chassis: Some(gateway_chassis) })
     }
 
     /// The port of the node itself.
@@ -218,14 +202,8 @@ impl Site<'_> {
     /// External ids with the owner and the identity of a row.
     pub(super) fn owned(&self, owner_type: &str, values: &[&str]) -> TextMap {
         let controller = format!("{}-network-controller", self.network.name);
-        let id = [&[controller.as_str(), owner_type], values]
-            .concat()
-            .join(":");
-        texts([
-            (key::OWNER_CONTROLLER, &controller),
-            (key::OWNER_TYPE, owner_type),
-            (key::ID, &id),
-        ])
+        let id = [&[controller.as_str(), owner_type], values].concat().join(":");
+        texts([(key::OWNER_CONTROLLER, &controller), (key::OWNER_TYPE, owner_type), (key::ID, &id)])
     }
 }
 
@@ -252,10 +230,7 @@ pub(super) fn address_config(subnets: &[IpNet]) -> TextMap {
 /// Configuration that joins a switch with those of its name in other zones.
 pub(super) fn interconnect_config(switch: &str, key: &str) -> TextMap {
     let mut config = snooping_config();
-    config.extend(texts([
-        ("interconn-ts", switch),
-        ("requested-tnl-key", key),
-    ]));
+    config.extend(texts([("interconn-ts", switch), ("requested-tnl-key", key)]));
     config
 }
 
@@ -271,18 +246,12 @@ pub(super) fn snooping_config() -> TextMap {
 /// A MAC address made from the first address, then all of them.
 pub(super) fn mac_and_addresses(addresses: &[IpAddr]) -> String {
     let mac = addresses.first().map(|address| mac_address(*address));
-    mac.into_iter()
-        .chain(addresses.iter().map(ToString::to_string))
-        .collect::<Vec<_>>()
-        .join(" ")
+    mac.into_iter().chain(addresses.iter().map(ToString::to_string)).collect::<Vec<_>>().join(" ")
 }
 
 /// The MAC address of a router port with these networks.
 pub(super) fn port_mac(networks: &[IpNet]) -> String {
-    networks
-        .first()
-        .map(|network| mac_address(network.addr()))
-        .unwrap_or_default()
+    networks.first().map(|network| mac_address(network.addr())).unwrap_or_default()
 }
 
 /// MAC address of a router's port towards pods with these networks.

@@ -62,11 +62,7 @@ impl<'a> Site<'a> {
     pub(super) fn gateway_node(&self) -> Option<GatewayNode<'a>> {
         let (id, chassis) = identity(self.node).ok()?;
         let uplink = self.uplink()?;
-        Some(GatewayNode {
-            id,
-            chassis,
-            uplink,
-        })
+        Some(GatewayNode { id, chassis, uplink })
     }
 
     /// The node's uplink. `None`: the node has no gateway.
@@ -95,9 +91,7 @@ impl<'a> Site<'a> {
     /// Option of router ports towards pods with the length above which they send ICMP errors, in
     /// bytes.
     pub(super) fn gateway_mtu(&self) -> Option<(String, String)> {
-        self.node
-            .has_gateway_mtu
-            .then(|| ("gateway_mtu".to_owned(), self.settings.mtu.to_string()))
+        self.node.has_gateway_mtu.then(|| ("gateway_mtu".to_owned(), self.settings.mtu.to_string()))
     }
 
     /// Families of the cluster, IPv4 first.
@@ -121,9 +115,7 @@ impl<'a> Site<'a> {
     /// Join addresses of the gateway router of a node, one for each family of the cluster.
     pub(super) fn join_addresses(&self, node: NodeId) -> Vec<IpNet> {
         let families = self.cluster_families();
-        families
-            .filter_map(|family| self.join_address(node, family))
-            .collect()
+        families.filter_map(|family| self.join_address(node, family)).collect()
     }
 
     /// Join addresses of the cluster router.
@@ -139,9 +131,7 @@ impl<'a> Site<'a> {
     pub(super) fn transit_pairs(&self, node: NodeId) -> Vec<(IpNet, IpNet)> {
         let subnets = self.network.transit_subnets.iter();
         let families = subnets.map(|subnet| IpFamily::of_net(*subnet));
-        families
-            .filter_map(|family| self.network.transit_pair(node, family))
-            .collect()
+        families.filter_map(|family| self.network.transit_pair(node, family)).collect()
     }
 
     fn masquerade(&self, place: MasqueradePlace, family: IpFamily) -> Option<IpAddr> {

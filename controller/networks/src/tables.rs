@@ -47,11 +47,8 @@ const MANAGEMENT_PORT: &str = "k8s-";
 /// Router of the default network. A database with it is OVN-Kubernetes'.
 pub(super) const DEFAULT_ROUTER: &str = "ovn_cluster_router";
 /// Ends of the names of load balancer groups.
-const LOAD_BALANCER_GROUPS: [&str; 3] = [
-    "clusterLBGroup",
-    "clusterSwitchLBGroup",
-    "clusterRouterLBGroup",
-];
+const LOAD_BALANCER_GROUPS: [&str; 3] =
+    ["clusterLBGroup", "clusterSwitchLBGroup", "clusterRouterLBGroup"];
 /// Starts of the names of router ports that are bound to chassis.
 const CHASSIS_PORTS: [&str; 2] = ["rtos-", "trtos-"];
 /// Start of the names of router ports with static MAC bindings.
@@ -238,20 +235,9 @@ impl Tables {
         let by_name = Identity::NAME;
         let copps = layout.table(by_name).shared().declare();
         let meters = layout.table(by_name).shared().declare();
-        let bands = layout
-            .table(Identity::Columns(&["action", "rate"]))
-            .shared()
-            .declare();
-        let groups = layout
-            .table(by_name)
-            .shared()
-            .owned_by(load_balancer_group)
-            .declare();
-        let routers = layout
-            .table(by_name)
-            .shared()
-            .owned_by(network_row)
-            .declare();
+        let bands = layout.table(Identity::Columns(&["action", "rate"])).shared().declare();
+        let groups = layout.table(by_name).shared().owned_by(load_balancer_group).declare();
+        let routers = layout.table(by_name).shared().owned_by(network_row).declare();
         let router_ports = layout
             .table(by_name)
             .shared()
@@ -259,11 +245,7 @@ impl Tables {
             .own_columns(&["ipv6_ra_configs"])
             .owned_by(router_port)
             .declare();
-        let chassis = layout
-            .table(by_name)
-            .shared()
-            .owned_by(chassis_of_port)
-            .declare();
+        let chassis = layout.table(by_name).shared().owned_by(chassis_of_port).declare();
         let route = Identity::InHolder(&["ip_prefix", "policy"]);
         let routes = layout
             .table(route)
@@ -271,34 +253,15 @@ impl Tables {
             .own_columns(&["output_port"])
             .owned_by(network_row)
             .declare();
-        let switches = layout
-            .table(by_name)
-            .shared()
-            .own_keys(&SWITCH_KEYS)
-            .owned_by(network_row)
-            .declare();
-        let switch_ports = layout
-            .table(by_name)
-            .shared()
-            .owned_by(switch_port)
-            .declare();
+        let switches =
+            layout.table(by_name).shared().own_keys(&SWITCH_KEYS).owned_by(network_row).declare();
+        let switch_ports = layout.table(by_name).shared().owned_by(switch_port).declare();
         let localnet_ports = layout.table(by_name).owned_by(localnet_port).declare();
-        let acls = layout
-            .table(Identity::ExternalId(key::ID))
-            .shared()
-            .owned_by(controlled_row)
-            .declare();
-        let port_groups = layout
-            .table(by_name)
-            .shared()
-            .owned_by(controlled_row)
-            .declare();
+        let acls =
+            layout.table(Identity::ExternalId(key::ID)).shared().owned_by(controlled_row).declare();
+        let port_groups = layout.table(by_name).shared().owned_by(controlled_row).declare();
         let policy = Identity::InHolder(&["priority", "match"]);
-        let policies = layout
-            .table(policy)
-            .shared()
-            .owned_by(network_row)
-            .declare();
+        let policies = layout.table(policy).shared().owned_by(network_row).declare();
         let nat = Identity::InHolder(&["type", "logical_ip", "logical_port", "external_ip"]);
         let nats = layout.table(nat).shared().owned_by(network_row).declare();
         let own_nat = Identity::InHolder(&[
@@ -364,9 +327,7 @@ impl Tables {
 }
 
 fn of_prefix(prefix: Option<String>) -> Owner<Part> {
-    prefix.map_or(Owner::Unowned, |prefix| {
-        Owner::Part(Part::Network(prefix.into()))
-    })
+    prefix.map_or(Owner::Unowned, |prefix| Owner::Part(Part::Network(prefix.into())))
 }
 
 /// Rows that lead to another node belong to that node, and to the network if they name one. The
@@ -389,10 +350,9 @@ fn network_row(row: &RowView<'_>) -> Owner<Part> {
     }
     let node = node.map(|(_, node)| node);
     match (network.filter(|_| !is_pod), node) {
-        (Some(network), Some(node)) => Owner::Part(Part::Remote {
-            prefix: network_prefix(network).into(),
-            node: node.into(),
-        }),
+        (Some(network), Some(node)) => {
+            Owner::Part(Part::Remote { prefix: network_prefix(network).into(), node: node.into() })
+        }
         (None, Some(node)) => Owner::Part(Part::Departed(node.into())),
         (network, None) => of_prefix(network.map(network_prefix)),
     }
@@ -422,11 +382,7 @@ fn router_port(row: &RowView<'_>) -> Owner<Part> {
 fn localnet_port(row: &RowView<'_>) -> Owner<Part> {
     let port_type = row.column("type").and_then(Datum::as_scalar);
     let is_localnet = port_type.and_then(Atom::as_str) == Some(LocalnetPort::TYPE);
-    if is_localnet {
-        network_row(row)
-    } else {
-        Owner::Unowned
-    }
+    if is_localnet { network_row(row) } else { Owner::Unowned }
 }
 
 fn load_balancer_group(row: &RowView<'_>) -> Owner<Part> {
@@ -471,11 +427,7 @@ fn controlled_row(row: &RowView<'_>) -> Owner<Part> {
     if controller == isolation::OWNER {
         let is_of_zone =
             owner_type == isolation::OWNER_TYPE && !id(key::NAME).starts_with(OPEN_PORT);
-        return if is_of_zone {
-            Owner::Part(Part::Isolation)
-        } else {
-            Owner::Unowned
-        };
+        return if is_of_zone { Owner::Part(Part::Isolation) } else { Owner::Unowned };
     }
     let network = controller.strip_suffix("-network-controller");
     let network = network.filter(|_| OWNER_TYPES.contains(&owner_type));

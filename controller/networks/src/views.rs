@@ -65,10 +65,7 @@ pub(crate) fn skipped_network(objects: &ZoneObjects, prefix: &str) -> Option<Ski
         Ok(rows) => rows.incomplete?,
         Err(reason) => reason,
     };
-    Some(SkippedNetwork {
-        network: network.to_string(),
-        reason,
-    })
+    Some(SkippedNetwork { network: network.to_string(), reason })
 }
 
 /// Advertisement of a network on the zone's node.
@@ -111,9 +108,7 @@ fn has_remote_nodes(objects: &ZoneObjects, prefix: &str) -> bool {
 
 /// Addresses of the hosts of all nodes that are known from annotations.
 pub(crate) fn host_addresses(objects: &ZoneObjects) -> Vec<IpAddr> {
-    let annotated = objects
-        .nodes()
-        .filter_map(|(_, node)| node.annotated_addresses());
+    let annotated = objects.nodes().filter_map(|(_, node)| node.annotated_addresses());
     annotated.flatten().copied().collect()
 }
 
@@ -172,9 +167,7 @@ pub(crate) fn topology(objects: &ZoneObjects, prefix: &str) -> Option<Topology> 
 pub(crate) fn transit_switches_without(objects: &ZoneObjects, node: &str) -> BTreeSet<String> {
     let networks = objects.networks();
     let without = networks.filter(|(_, network)| !objects.is_rendered(&network.name, node));
-    without
-        .map(|(prefix, _)| layer3::transit_switch_of(prefix))
-        .collect()
+    without.map(|(prefix, _)| layer3::transit_switch_of(prefix)).collect()
 }
 
 /// `true` if the network is known, but its place in the zone is not.
@@ -189,9 +182,7 @@ pub(crate) fn lacks_place(objects: &ZoneObjects, prefix: &str) -> bool {
 /// although the node has no such subnet: as in OVN-Kubernetes while the node has another one, or
 /// because the node's annotation is wrong, so that its subnets are unknown.
 pub(crate) fn retains_route(objects: &ZoneObjects, prefix: &str, node: &str, route: IpNet) -> bool {
-    let known = objects
-        .network(prefix)
-        .filter(|network| objects.is_rendered(&network.name, node));
+    let known = objects.network(prefix).filter(|network| objects.is_rendered(&network.name, node));
     let (Some(network), Some(node)) = (known, objects.node(node)) else {
         return false;
     };

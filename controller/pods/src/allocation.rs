@@ -132,12 +132,7 @@ impl PodAllocator {
 
     fn release(&mut self, key: &PodKey) {
         self.problems.remove(key);
-        for held in self
-            .held
-            .remove(key)
-            .into_iter()
-            .flat_map(BTreeMap::into_values)
-        {
+        for held in self.held.remove(key).into_iter().flat_map(BTreeMap::into_values) {
             for address in &held.addresses {
                 let pool = self.pools.get_mut(&(held.network.clone(), address.trunc()));
                 if let Some(pool) = pool {
@@ -174,9 +169,7 @@ impl PodAllocator {
     ) {
         let network = &attachment.network;
         let subnets = subnets(pod, pods, network).unwrap_or_default();
-        let in_subnets = addresses
-            .iter()
-            .filter(|address| subnets.contains(&address.trunc()));
+        let in_subnets = addresses.iter().filter(|address| subnets.contains(&address.trunc()));
         for address in in_subnets {
             if !self.pool(network, address.trunc()).hold(address.addr())
                 && !self.may_share(pod, pods, network, address.addr())
@@ -192,10 +185,7 @@ impl PodAllocator {
                     .push(FieldProblem::of_annotation(POD_NETWORKS, reason));
             }
         }
-        let held = Held {
-            network: network.name.clone(),
-            addresses,
-        };
+        let held = Held { network: network.name.clone(), addresses };
         let of_pod = self.held.entry(pod.key.clone()).or_default();
         of_pod.insert(attachment.key.clone(), Box::new(held));
     }
@@ -231,10 +221,8 @@ impl PodAllocator {
         }
         let (attachments, _) = pods.attachments(pod);
         for attachment in &attachments {
-            let has_entry = self
-                .held
-                .get(&pod.key)
-                .is_some_and(|held| held.contains_key(&attachment.key));
+            let has_entry =
+                self.held.get(&pod.key).is_some_and(|held| held.contains_key(&attachment.key));
             if has_entry || !self.allocates(pod, pods, &attachment.network) {
                 continue;
             }
@@ -306,20 +294,12 @@ impl PodAllocator {
         } else {
             self.next_addresses(network, subnets)?
         };
-        let mac = request
-            .mac
-            .clone()
-            .unwrap_or_else(|| match addresses.first() {
-                Some(first) => mac_address(first.addr()),
-                None => mac_of_name(&format!("{} {} {}", pod.key, pod.uid, attachment.key)),
-            });
+        let mac = request.mac.clone().unwrap_or_else(|| match addresses.first() {
+            Some(first) => mac_address(first.addr()),
+            None => mac_of_name(&format!("{} {} {}", pod.key, pod.uid, attachment.key)),
+        });
         let settings = pods.settings();
-        Ok(Some(network.pod_network(
-            addresses,
-            mac,
-            &request.gateways,
-            settings,
-        )))
+        Ok(Some(network.pod_network(addresses, mac, &request.gateways, settings)))
     }
 
     fn next_addresses(
@@ -346,9 +326,7 @@ impl PodAllocator {
 
     fn pool(&mut self, network: &AttachedNetwork, subnet: IpNet) -> &mut AddressPool {
         let key = (network.name.clone(), subnet);
-        self.pools
-            .entry(key)
-            .or_insert_with(|| network.address_pool(subnet))
+        self.pools.entry(key).or_insert_with(|| network.address_pool(subnet))
     }
 }
 

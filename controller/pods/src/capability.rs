@@ -30,10 +30,7 @@ const NAME_SERVER: (&str, &str) = ("kube-system", "kube-dns");
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Part {
     /// DHCP options of a virtual machine in a network.
-    Machine {
-        network: Arc<str>,
-        machine: MachineKey,
-    },
+    Machine { network: Arc<str>, machine: MachineKey },
     /// Ports of a pod, and its isolation from the default network.
     Pod(PodKey),
 }
@@ -75,18 +72,11 @@ impl Capability for Pods {
     type SharedKey = Infallible;
     type Shared = ();
 
-    const KINDS: &'static [Kind] = &[
-        Kind::Zone,
-        Kind::Nodes,
-        Kind::Networks,
-        Kind::Pods,
-        Kind::Services,
-    ];
+    const KINDS: &'static [Kind] =
+        &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::Pods, Kind::Services];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, _: &Part) {}
@@ -148,10 +138,7 @@ impl Capability for Pods {
             Part::Machine { network, machine } => {
                 let MachineKey { namespace, name } = machine;
                 let name = format_args!("{namespace}/{name}");
-                vec![
-                    ObjectName::new(object_kind::VIRTUAL_MACHINE, name),
-                    of(network),
-                ]
+                vec![ObjectName::new(object_kind::VIRTUAL_MACHINE, name), of(network)]
             }
         }
     }
@@ -260,10 +247,8 @@ impl Pods {
             if state == PortState::USUAL && self.waits(&place, existing, reader) {
                 state = PortState::WAITING;
             }
-            let binding = Binding {
-                chassis: kept.unwrap_or(id),
-                has_uid: existing.is_none_or(has_uid),
-            };
+            let binding =
+                Binding { chassis: kept.unwrap_or(id), has_uid: existing.is_none_or(has_uid) };
             let row = port(&place, &attachment.key, &binding, zone, state);
             self.put_port(&row, &place, zone, rows);
         }
@@ -295,9 +280,7 @@ impl Pods {
             let group = reader.row(tables.gates, group);
             let ports = group.and_then(|row| row.column(PortGroup::PORTS.name())?.as_set());
             let port = existing.map(|row| Atom::Uuid(row.uuid()));
-            let is_member = ports
-                .zip(port)
-                .is_some_and(|(ports, port)| ports.contains(&port));
+            let is_member = ports.zip(port).is_some_and(|(ports, port)| ports.contains(&port));
             !is_member
         })
     }
@@ -309,11 +292,7 @@ impl Pods {
         let machine = MachineKey::of(&place.pod).filter(|_| dhcp::is_used(place));
         let subnets = machine.iter().flat_map(|_| &place.network.subnets);
         for subnet in subnets {
-            let holding = if subnet.addr().is_ipv4() {
-                tables.dhcp_v4
-            } else {
-                tables.dhcp_v6
-            };
+            let holding = if subnet.addr().is_ipv4() { tables.dhcp_v4 } else { tables.dhcp_v6 };
             if let Some(machine) = &machine {
                 added.holds(holding, dhcp::id(&place.network.name, machine, *subnet));
             }
@@ -332,12 +311,10 @@ impl Pods {
         let name = pod.key.default_port();
         if reader.row(tables.default_ports, &name).is_some() {
             let row = ForeignPort { name: name.into() };
-            rows.put(tables.default_ports, &row)
-                .held_by(tables.ports_of_group, ISOLATED_PORTS);
+            rows.put(tables.default_ports, &row).held_by(tables.ports_of_group, ISOLATED_PORTS);
         }
         for acl in open_ports(pod) {
-            rows.put(tables.acls, &acl)
-                .held_by(tables.acls_of_group, ISOLATED_PORTS);
+            rows.put(tables.acls, &acl).held_by(tables.acls_of_group, ISOLATED_PORTS);
         }
     }
 
@@ -350,14 +327,10 @@ impl Pods {
     ) {
         reader.read(&Cell::Zone);
         let (namespace, name) = NAME_SERVER;
-        let name_server = ServiceKey {
-            namespace: namespace.into(),
-            name: name.into(),
-        };
+        let name_server = ServiceKey { namespace: namespace.into(), name: name.into() };
         let inputs = reader.read(&Cell::Service(name_server.clone()));
-        let name_servers = inputs
-            .service(&name_server)
-            .map_or(&[][..], |service| &service.cluster_ips);
+        let name_servers =
+            inputs.service(&name_server).map_or(&[][..], |service| &service.cluster_ips);
         let inputs = reader.read(&Cell::Machine(machine.clone()));
         let pods = inputs.machine(machine).filter(|pod| pod.is_wired());
         let mut places = pods.flat_map(|pod| read_attachments(pod, reader).places(pod));

@@ -29,10 +29,7 @@ pub(super) fn is_used(place: &PodPlace) -> bool {
 /// Identity of a row: the machine in a subnet of its network.
 pub(super) fn id(network: &str, machine: &MachineKey, subnet: IpNet) -> String {
     let (namespace, name) = (&machine.namespace, &machine.name);
-    format!(
-        "{network}{CONTROLLER}:{OWNER_TYPE}:{namespace}/{name}:{}",
-        cidr_key(subnet)
-    )
+    format!("{network}{CONTROLLER}:{OWNER_TYPE}:{namespace}/{name}:{}", cidr_key(subnet))
 }
 
 /// A subnet as a value of external ids.
@@ -66,23 +63,15 @@ pub(super) fn options(
                 ("hostname", host),
                 ("router", first(&place.addresses.gateways)),
                 ("dns_server", name_server),
-                (
-                    "mtu",
-                    Some(network.mtu.unwrap_or(inputs.settings().mtu).to_string()),
-                ),
+                ("mtu", Some(network.mtu.unwrap_or(inputs.settings().mtu).to_string())),
             ],
-            IpFamily::V6 => vec![
-                ("server_id", text(SERVER_ID_V6)),
-                ("fqdn", host),
-                ("dns_server", name_server),
-            ],
+            IpFamily::V6 => {
+                vec![("server_id", text(SERVER_ID_V6)), ("fqdn", host), ("dns_server", name_server)]
+            }
         };
         let options = options.into_iter();
         let external_ids = [
-            (
-                key::OWNER_CONTROLLER,
-                format!("{}{CONTROLLER}", network.name),
-            ),
+            (key::OWNER_CONTROLLER, format!("{}{CONTROLLER}", network.name)),
             (key::OWNER_TYPE, OWNER_TYPE.to_owned()),
             (key::NAME, format!("{}/{}", machine.namespace, machine.name)),
             (key::CIDR, cidr_key(*subnet)),
@@ -91,12 +80,8 @@ pub(super) fn options(
         ];
         DhcpOptions {
             cidr: subnet.to_string(),
-            options: options
-                .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-                .collect(),
-            external_ids: external_ids
-                .map(|(key, value)| (key.to_owned(), value))
-                .into(),
+            options: options.filter_map(|(key, value)| Some((key.to_owned(), value?))).collect(),
+            external_ids: external_ids.map(|(key, value)| (key.to_owned(), value)).into(),
         }
     });
     rows.collect()

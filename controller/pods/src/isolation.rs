@@ -31,12 +31,7 @@ pub(super) fn open_ports(pod: &Pod) -> Vec<Acl> {
     let ingress = format!("outport == \"{port}\" && (arp || nd || ({open}))");
     let egress = format!("inport == \"{port}\" && (arp || nd)");
     vec![
-        acl(
-            &pod.key,
-            AclDirection::ToLport,
-            AclAction::AllowRelated,
-            ingress,
-        ),
+        acl(&pod.key, AclDirection::ToLport, AclAction::AllowRelated, ingress),
         acl(&pod.key, AclDirection::FromLport, AclAction::Allow, egress),
     ]
 }
@@ -61,9 +56,7 @@ fn acl(pod: &PodKey, direction: AclDirection, action: AclAction, matched: String
         direction,
         r#match: matched,
         meter: Some("acl-logging".to_owned()),
-        external_ids: external_ids
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .into(),
+        external_ids: external_ids.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         ..Acl::default()
     }
 }

@@ -23,23 +23,11 @@ pub(super) struct PortState {
 
 impl PortState {
     /// State of a port that is not part of a migration.
-    pub(super) const USUAL: Self = Self {
-        enabled: None,
-        has_addresses: true,
-    };
+    pub(super) const USUAL: Self = Self { enabled: None, has_addresses: true };
     /// State of a new port that waits for port groups.
-    pub(super) const WAITING: Self = Self {
-        enabled: Some(false),
-        has_addresses: true,
-    };
-    const DISABLED: Self = Self {
-        enabled: Some(false),
-        has_addresses: false,
-    };
-    const ENABLED: Self = Self {
-        enabled: Some(true),
-        has_addresses: true,
-    };
+    pub(super) const WAITING: Self = Self { enabled: Some(false), has_addresses: true };
+    const DISABLED: Self = Self { enabled: Some(false), has_addresses: false };
+    const ENABLED: Self = Self { enabled: Some(true), has_addresses: true };
 
     /// State of the port of a pod, of which `machine` has all pods of its virtual machine.
     /// `was_set` is `true` if the port's column `enabled` is set, by an earlier migration or an
@@ -54,16 +42,9 @@ impl PortState {
         let unchanged = if was_set { Self::ENABLED } else { Self::USUAL };
         let living: Vec<&Pod> = pods.iter().copied().filter(|pod| pod.is_wired()).collect();
         if let [source, target, ..] = living[..] {
-            let is_ready = target
-                .machine
-                .as_ref()
-                .is_some_and(|one| one.is_target_ready);
+            let is_ready = target.machine.as_ref().is_some_and(|one| one.is_target_ready);
             return if target.key == pod.key {
-                Some(if is_ready {
-                    Self::ENABLED
-                } else {
-                    Self::DISABLED
-                })
+                Some(if is_ready { Self::ENABLED } else { Self::DISABLED })
             } else if source.key == pod.key {
                 Some(if is_ready { Self::DISABLED } else { unchanged })
             } else {

@@ -31,12 +31,7 @@ pub(super) fn port(
     zone: &str,
     state: PortState,
 ) -> PodPort {
-    let PodPlace {
-        pod,
-        network,
-        port,
-        addresses,
-    } = place;
+    let PodPlace { pod, network, port, addresses } = place;
     let text = addresses.port_addresses();
     let is_local = pod.node.as_deref() == Some(zone);
     let key = addresses.tunnel_id.map(|key| key.to_string());
@@ -70,7 +65,5 @@ fn one(text: Option<&str>) -> Set {
 
 fn map<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Map {
     let entries = entries.into_iter();
-    entries
-        .map(|(key, value)| (key.into(), value.into()))
-        .collect()
+    entries.map(|(key, value)| (key.into(), value.into())).collect()
 }

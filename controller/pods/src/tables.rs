@@ -145,11 +145,7 @@ fn pod_port(row: &RowView<'_>) -> Owner<Part> {
         let name = name.strip_prefix(namespace)?.strip_prefix('_')?;
         Some(PodKey::new(namespace, name))
     };
-    of_pod(
-        row.external_id(POD)
-            .filter(|is| *is == "true")
-            .and_then(|_| key()),
-    )
+    of_pod(row.external_id(POD).filter(|is| *is == "true").and_then(|_| key()))
 }
 
 /// ACLs that open ports of pods on the default network.
@@ -169,15 +165,10 @@ fn dhcp_options(row: &RowView<'_>) -> Owner<Part> {
         let (namespace, name) = row.external_id(key::NAME)?.split_once('/')?;
         Some(Part::Machine {
             network: network.into(),
-            machine: MachineKey {
-                namespace: namespace.into(),
-                name: name.into(),
-            },
+            machine: MachineKey { namespace: namespace.into(), name: name.into() },
         })
     };
     let owner_type = row.external_id(key::OWNER_TYPE);
-    let part = owner_type
-        .filter(|of| *of == dhcp::OWNER_TYPE)
-        .and_then(|_| part());
+    let part = owner_type.filter(|of| *of == dhcp::OWNER_TYPE).and_then(|_| part());
     part.map_or(Owner::Unowned, Owner::Part)
 }

@@ -198,14 +198,7 @@ impl RuleScene<'_> {
     }
 
     fn acl(&self, ports: &PortMatch, block: &str, peers: &str) -> Acl {
-        let Self {
-            place,
-            policy,
-            direction,
-            index,
-            severity,
-            ..
-        } = self;
+        let Self { place, policy, direction, index, severity, .. } = self;
         let values = [
             (DIRECTION, &*direction.to_string()),
             ("gress-index", &*index.to_string()),
@@ -274,10 +267,7 @@ fn block_match(block: &IpBlock, side: &str) -> String {
         return format!("{field} == {cidr}");
     }
     let except: Vec<String> = except.map(|net| net.to_string()).collect();
-    format!(
-        "({field} == {cidr} && {field} != {{{}}})",
-        except.join(", ")
-    )
+    format!("({field} == {cidr} && {field} != {{{}}})", except.join(", "))
 }
 
 /// Match of packets that one of the terms matches. `None`: there are none.
@@ -306,10 +296,9 @@ pub(super) fn acl(direction: PolicyDirection, mut name: String) -> Acl {
     name.truncate(end);
     let (direction, options) = match direction {
         PolicyDirection::Ingress => (AclDirection::ToLport, TextMap::new()),
-        PolicyDirection::Egress => (
-            AclDirection::FromLport,
-            [("apply-after-lb".to_owned(), "true".to_owned())].into(),
-        ),
+        PolicyDirection::Egress => {
+            (AclDirection::FromLport, [("apply-after-lb".to_owned(), "true".to_owned())].into())
+        }
     };
     Acl {
         name: Some(name),

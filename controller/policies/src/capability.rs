@@ -93,11 +93,7 @@ impl ZoneCapability for Policies {
             object_kind::MULTI_NETWORK_POLICY,
             object_kind::EGRESS_FIREWALL,
         ];
-        if settings.features.is_empty() {
-            KINDS
-        } else {
-            &[]
-        }
+        if settings.features.is_empty() { KINDS } else { &[] }
     }
 
     fn problems(engine: &Engine<Self>, inputs: &ZoneObjects) -> Vec<ObjectProblem> {
@@ -114,17 +110,10 @@ impl Capability for Policies {
     type SharedKey = SelectionKey;
     type Shared = Gathering;
 
-    const KINDS: &'static [Kind] = &[
-        Kind::Nodes,
-        Kind::Networks,
-        Kind::Namespaces,
-        Kind::Policies,
-    ];
+    const KINDS: &'static [Kind] = &[Kind::Nodes, Kind::Networks, Kind::Namespaces, Kind::Policies];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, _: &Part) {}
@@ -180,10 +169,7 @@ impl Capability for Policies {
         let Some(namespace) = selection.namespace() else {
             return found;
         };
-        let place = NetworkNamespace {
-            network: key.network.clone(),
-            namespace: namespace.clone(),
-        };
+        let place = NetworkNamespace { network: key.network.clone(), namespace: namespace.clone() };
         for subject in selection.uses().subjects() {
             match subject {
                 // As in OVN-Kubernetes, the group is empty in a network without addresses.
@@ -193,9 +179,7 @@ impl Capability for Policies {
                     found.allowed.push(policy_group(&place, name).name.into());
                     let groups = directions.iter();
                     let groups = groups.map(|direction| isolated_group(&place, *direction));
-                    found
-                        .isolated
-                        .extend(groups.map(|group| SmolStr::from(group.name)));
+                    found.isolated.extend(groups.map(|group| SmolStr::from(group.name)));
                 }
             }
         }
@@ -270,10 +254,8 @@ impl Policies {
         let inputs = reader.read(&Cell::PrimaryNetwork(namespace.clone()));
         reader.read(&Cell::Firewall(namespace.clone()));
         let network = inputs.attached_primary_of(namespace).filter(|network| {
-            let place = NetworkNamespace {
-                network: (*network).clone(),
-                namespace: namespace.clone(),
-            };
+            let place =
+                NetworkNamespace { network: (*network).clone(), namespace: namespace.clone() };
             let inputs = reader.read(&Cell::Group(place.clone()));
             inputs.group(&place).is_some()
         });
@@ -350,11 +332,6 @@ impl Policies {
             rows.keep_rest();
             return None;
         }
-        Some(Scene {
-            tables,
-            reader,
-            network: known,
-            is_shared,
-        })
+        Some(Scene { tables, reader, network: known, is_shared })
     }
 }

@@ -80,11 +80,7 @@ impl FirewallScene<'_> {
         } else {
             format!("{field} == {}", cidr.trunc())
         };
-        if own.is_empty() {
-            destinations
-        } else {
-            format!("{destinations} && {}", own.join("&&"))
-        }
+        if own.is_empty() { destinations } else { format!("{destinations} && {}", own.join("&&")) }
     }
 }
 
@@ -144,28 +140,18 @@ mod tests {
     }
 
     fn to(destination: FirewallDestination) -> FirewallRule {
-        FirewallRule {
-            action: FirewallAction::Deny,
-            destination,
-            ports: Vec::new(),
-        }
+        FirewallRule { action: FirewallAction::Deny, destination, ports: Vec::new() }
     }
 
     fn cidr(text: &str) -> FirewallDestination {
-        FirewallDestination::Cidr {
-            cidr: text.parse().unwrap(),
-            text: text.to_owned(),
-        }
+        FirewallDestination::Cidr { cidr: text.parse().unwrap(), text: text.to_owned() }
     }
 
     #[test]
     fn a_subnet_is_matched_without_the_network() {
         let cases = [
             ("1.2.3.0/24", "(ip4.dst == 1.2.3.0/24)"),
-            (
-                "10.10.1.0/24",
-                "(ip4.dst == 10.10.1.0/24 && ip4.dst != 10.10.0.0/16)",
-            ),
+            ("10.10.1.0/24", "(ip4.dst == 10.10.1.0/24 && ip4.dst != 10.10.0.0/16)"),
             (
                 "0.0.0.0/0",
                 "(ip4.dst == 0.0.0.0/0 && ip4.dst != 10.10.0.0/16&&ip4.dst != 10.20.0.0/16)",
@@ -180,9 +166,7 @@ mod tests {
 
     #[test]
     fn nodes_are_matched_by_their_addresses_and_names_not_at_all() {
-        let nodes = to(FirewallDestination::Nodes(
-            patchbay_model::Selector::default(),
-        ));
+        let nodes = to(FirewallDestination::Nodes(patchbay_model::Selector::default()));
         assert_eq!(match_of(&nodes, &[]), None);
         assert_eq!(
             match_of(&nodes, &["172.18.0.3", "172.18.0.11", "fc00::2"]),
@@ -213,9 +197,7 @@ mod tests {
                      (sctp)";
         assert_eq!(
             match_of(&rule, &[]),
-            Some(format!(
-                "(ip4.dst == 1.2.3.4/32) && inport == @pg && ({ports})"
-            ))
+            Some(format!("(ip4.dst == 1.2.3.4/32) && inport == @pg && ({ports})"))
         );
     }
 }

@@ -11,10 +11,7 @@ use super::acls::{isolated_group, namespace_group};
 /// Port groups whose ACLs drop packets of switch ports of the zone's pods, by the ports' names:
 /// those of isolated pods, and those of namespaces with a firewall.
 pub fn gates(objects: &ZoneObjects) -> BTreeMap<Arc<str>, Vec<String>> {
-    objects
-        .placed_pods()
-        .flat_map(|pod| gates_of(objects, pod))
-        .collect()
+    objects.placed_pods().flat_map(|pod| gates_of(objects, pod)).collect()
 }
 
 /// The [gates] of one pod. They follow from the pod, and from the policies and the
@@ -37,10 +34,7 @@ pub fn gates_of(objects: &ZoneObjects, pod: &PodKey) -> BTreeMap<Arc<str>, Vec<S
 
 /// Port groups of the ports of a pod in a network.
 fn gates_in(objects: &ZoneObjects, network: &Arc<str>, pod: &PodKey) -> Vec<String> {
-    let place = NetworkNamespace {
-        network: network.clone(),
-        namespace: pod.namespace.clone(),
-    };
+    let place = NetworkNamespace { network: network.clone(), namespace: pod.namespace.clone() };
     let is_selected = |selector: Option<PodSelector>| {
         let selection = selector.and_then(|selector| objects.selection(&selector.key(network)));
         selection.is_some_and(|selection| selection.has(pod))

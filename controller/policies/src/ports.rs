@@ -34,10 +34,7 @@ pub(super) fn port_matches(
     receivers: &Receivers<'_>,
 ) -> Vec<PortMatch> {
     let Some(ports) = ports else {
-        return vec![PortMatch {
-            protocol: NO_PROTOCOL,
-            text: None,
-        }];
+        return vec![PortMatch { protocol: NO_PROTOCOL, text: None }];
     };
     let matches = Protocol::ALL.into_iter().filter_map(|protocol| {
         let numbers = ports.iter().filter(|port| port.protocol == protocol);

@@ -85,20 +85,14 @@ fn firewall_problems(objects: &ZoneObjects, firewall: &EgressFirewall) -> Vec<Fi
         FirewallDestination::Name(name) => {
             let reason =
                 format!("{name:?} is not resolved, so the rule does not apply; use cidrSelector");
-            Some(FieldProblem::new(
-                format!("spec.egress[{index}].to.dnsName"),
-                reason,
-            ))
+            Some(FieldProblem::new(format!("spec.egress[{index}].to.dnsName"), reason))
         }
         FirewallDestination::Cidr { .. } | FirewallDestination::Nodes(_) => None,
     });
     let unread_nodes = firewall.rules.iter().enumerate();
     let unread_nodes = unread_nodes.filter_map(|(index, rule)| {
         let node = unread_node(objects, &rule.destination)?;
-        Some(unread_node_problem(
-            &format!("egress[{index}].to.nodeSelector"),
-            node,
-        ))
+        Some(unread_node_problem(&format!("egress[{index}].to.nodeSelector"), node))
     });
     fields.chain(names).chain(unread_nodes).collect()
 }

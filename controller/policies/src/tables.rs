@@ -61,11 +61,7 @@ const ALLOW: Phase = Phase(3);
 const RELEASE: Phase = Phase(4);
 
 /// Phases of address sets in which addresses come and go. They are deleted last.
-pub(super) const ADDRESS_PHASES: Phases = Phases {
-    come: ISOLATE,
-    change: ALLOW,
-    go: DISALLOW,
-};
+pub(super) const ADDRESS_PHASES: Phases = Phases { come: ISOLATE, change: ALLOW, go: DISALLOW };
 
 table_row! {
     /// Group of ports that ACLs are about. Selected pods contribute the ports.
@@ -137,47 +133,24 @@ impl Gate {
         owner: fn(&RowView<'_>) -> Owner<Part>,
     ) -> Self {
         let ports = column::<_, PolicyGroup, _>(PortGroup::PORTS);
-        let groups = layout
-            .table(Identity::NAME)
-            .owned_by(owner)
-            .phases(groups)
-            .members(ports)
-            .declare();
-        let acls = layout
-            .table(Identity::ExternalId(key::ID))
-            .owned_by(owner)
-            .phases(acls)
-            .declare();
-        Self {
-            acls_of_group: layout.holding(groups, column(PortGroup::ACLS), acls),
-            groups,
-            acls,
-        }
+        let groups =
+            layout.table(Identity::NAME).owned_by(owner).phases(groups).members(ports).declare();
+        let acls =
+            layout.table(Identity::ExternalId(key::ID)).owned_by(owner).phases(acls).declare();
+        Self { acls_of_group: layout.holding(groups, column(PortGroup::ACLS), acls), groups, acls }
     }
 }
 
 impl Tables {
     pub(super) fn declare(layout: &mut Layout<Part>) -> Self {
-        let isolated = Phases {
-            come: ISOLATE,
-            change: ISOLATE,
-            go: RELEASE,
-        };
-        let allowed = |change| Phases {
-            come: ALLOW,
-            change,
-            go: DISALLOW,
-        };
+        let isolated = Phases { come: ISOLATE, change: ISOLATE, go: RELEASE };
+        let allowed = |change| Phases { come: ALLOW, change, go: DISALLOW };
         let addresses = column::<_, PeerAddresses, _>(AddressSet::ADDRESSES);
         let namespaces = Gate::declare(layout, (isolated, allowed(CHANGE)), namespace_row);
         let firewall_acls = layout
             .table(Identity::ExternalId(key::ID))
             .owned_by(firewall_row)
-            .phases(Phases {
-                come: ISOLATE,
-                change: ISOLATE,
-                go: RELEASE,
-            })
+            .phases(Phases { come: ISOLATE, change: ISOLATE, go: RELEASE })
             .declare();
         Self {
             firewall_acls_of_group: layout.holding(
@@ -192,10 +165,7 @@ impl Tables {
             addresses: layout
                 .table(Identity::NAME)
                 .owned_by(address_set)
-                .phases(Phases {
-                    go: RELEASE,
-                    ..ADDRESS_PHASES
-                })
+                .phases(Phases { go: RELEASE, ..ADDRESS_PHASES })
                 .members(addresses)
                 .declare(),
             ports: layout.table(Identity::NAME).shared().declare(),
@@ -224,20 +194,14 @@ fn of_part(part: Option<Part>) -> Owner<Part> {
 
 fn isolating_row(row: &RowView<'_>) -> Owner<Part> {
     of_part(owned(row, NAMESPACE).map(|(network, namespace)| {
-        Part::Namespace(NetworkNamespace {
-            network: network.into(),
-            namespace: namespace.into(),
-        })
+        Part::Namespace(NetworkNamespace { network: network.into(), namespace: namespace.into() })
     }))
 }
 
 fn allowing_row(row: &RowView<'_>) -> Owner<Part> {
     of_part(owned(row, POLICY).and_then(|(network, name)| {
         let (namespace, name) = name.split_once(':')?;
-        let place = NetworkNamespace {
-            network: network.into(),
-            namespace: namespace.into(),
-        };
+        let place = NetworkNamespace { network: network.into(), namespace: namespace.into() };
         Some(Part::Policy(place, name.into()))
     }))
 }
@@ -245,10 +209,7 @@ fn allowing_row(row: &RowView<'_>) -> Owner<Part> {
 fn namespace_row(row: &RowView<'_>) -> Owner<Part> {
     let row = owned(row, NAMESPACE_PORTS).or_else(|| owned(row, MULTICAST));
     of_part(row.map(|(network, namespace)| {
-        Part::Group(NetworkNamespace {
-            network: network.into(),
-            namespace: namespace.into(),
-        })
+        Part::Group(NetworkNamespace { network: network.into(), namespace: namespace.into() })
     }))
 }
 
@@ -264,9 +225,6 @@ fn firewall_row(row: &RowView<'_>) -> Owner<Part> {
 
 fn address_set(row: &RowView<'_>) -> Owner<Part> {
     of_part(owned(row, SELECTION).map(|(network, name)| {
-        Part::Addresses(SelectionKey {
-            network: network.into(),
-            name: name.into(),
-        })
+        Part::Addresses(SelectionKey { network: network.into(), name: name.into() })
     }))
 }

@@ -46,21 +46,9 @@ struct Shape {
 }
 
 const SHAPES: [Shape; 3] = [
-    Shape {
-        name: "20 switches",
-        switches: 20,
-        is_linked: false,
-    },
-    Shape {
-        name: "one switch",
-        switches: 1,
-        is_linked: false,
-    },
-    Shape {
-        name: "20 linked switches",
-        switches: 20,
-        is_linked: true,
-    },
+    Shape { name: "20 switches", switches: 20, is_linked: false },
+    Shape { name: "one switch", switches: 1, is_linked: false },
+    Shape { name: "20 linked switches", switches: 20, is_linked: true },
 ];
 
 fn main() {
@@ -71,9 +59,7 @@ fn main() {
 
 fn measure(shape: Shape) {
     let snapshot = snapshot(shape).expect("the rows are valid");
-    let questions: Vec<_> = (0..QUESTIONS)
-        .map(|number| question(shape, number))
-        .collect();
+    let questions: Vec<_> = (0..QUESTIONS).map(|number| question(shape, number)).collect();
     let index = best(|| {
         black_box(Northbound::new(&snapshot, None));
     });
@@ -84,12 +70,7 @@ fn measure(shape: Shape) {
             black_box(northbound.answer(question)).expect("the names are known");
         }
     });
-    println!(
-        "{}: {} ports, {} rows",
-        shape.name,
-        northbound.port_count(),
-        snapshot.row_count()
-    );
+    println!("{}: {} ports, {} rows", shape.name, northbound.port_count(), snapshot.row_count());
     println!("index: {:.1} ms", index.as_secs_f64() * 1e3);
     println!(
         "{QUESTIONS} questions: {:.1} ms, {:.1} us each",
@@ -166,10 +147,7 @@ fn snapshot(shape: Shape) -> Result<Snapshot, Box<dyn std::error::Error>> {
     for number in 0..ROUTER_POLICIES {
         policies.insert(txn.insert(&LogicalRouterPolicy {
             priority: 1000 + number as i64,
-            r#match: format!(
-                "inport == \"rp{}\" && ip4.dst == 192.168.{number}.0/24",
-                number % 20
-            ),
+            r#match: format!("inport == \"rp{}\" && ip4.dst == 192.168.{number}.0/24", number % 20),
             action: LogicalRouterPolicyAction::Drop,
             ..Default::default()
         })?);
@@ -198,12 +176,7 @@ fn services(txn: &mut TxnBuilder, shape: Shape) -> Result<Ref<LoadBalancerGroup>
     for number in 0..SERVICES {
         let vip = format!("10.96.{}.{}:80", number / 250, number % 250);
         let backends: Vec<_> = (0..4)
-            .map(|backend| {
-                format!(
-                    "{}:8080",
-                    shape.address((number * 100 + backend * 20) % PODS)
-                )
-            })
+            .map(|backend| format!("{}:8080", shape.address((number * 100 + backend * 20) % PODS)))
             .collect();
         load_balancer.insert(txn.insert(&LoadBalancer {
             name: format!("service{number}"),
@@ -211,10 +184,7 @@ fn services(txn: &mut TxnBuilder, shape: Shape) -> Result<Ref<LoadBalancerGroup>
             ..Default::default()
         })?);
     }
-    txn.insert(&LoadBalancerGroup {
-        name: "services".into(),
-        load_balancer,
-    })
+    txn.insert(&LoadBalancerGroup { name: "services".into(), load_balancer })
 }
 
 /// Adds a switch with its pods. Returns its port of the router.

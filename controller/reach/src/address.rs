@@ -28,18 +28,14 @@ impl Mac {
             let part = parts.next()?;
             let is_byte =
                 matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_hexdigit());
-            *byte = is_byte
-                .then(|| u8::from_str_radix(part, 16).ok())
-                .flatten()?;
+            *byte = is_byte.then(|| u8::from_str_radix(part, 16).ok()).flatten()?;
         }
         parts.next().is_none().then_some(Self(bytes))
     }
 
     /// The address as an integer of 48 bits.
     pub fn bits(self) -> u128 {
-        self.0
-            .iter()
-            .fold(0, |bits, byte| bits << 8 | u128::from(*byte))
+        self.0.iter().fold(0, |bits, byte| bits << 8 | u128::from(*byte))
     }
 
     /// The link-local IPv6 address that is derived from this address.
@@ -95,10 +91,7 @@ impl Prefix {
 
     /// Creates the prefix of a single address.
     pub fn host(address: IpAddr) -> Self {
-        Self {
-            address,
-            length: width(address),
-        }
+        Self { address, length: width(address) }
     }
 
     /// `true` if the prefix has all bits of its address.
@@ -180,10 +173,7 @@ impl Interface {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
         let mac = Mac::parse(words.next()?)?;
-        Some(Self {
-            mac,
-            addresses: words.map_while(Prefix::parse).collect(),
-        })
+        Some(Self { mac, addresses: words.map_while(Prefix::parse).collect() })
     }
 
     /// `true` if one of the addresses is `address`.
@@ -204,20 +194,9 @@ mod tests {
         assert!(!prefix.contains("::1".parse().unwrap()));
         assert_eq!(prefix.to_string(), "10.1.0.0/16");
         assert_eq!(prefix.broadcast(), "10.1.255.255".parse().ok());
-        assert!(
-            Prefix::parse("0.0.0.0/0")
-                .unwrap()
-                .contains("9.9.9.9".parse().unwrap())
-        );
+        assert!(Prefix::parse("0.0.0.0/0").unwrap().contains("9.9.9.9".parse().unwrap()));
         assert_eq!(Prefix::parse("10.0.0.0/255.255.0.0").unwrap().length, 16);
-        for bad in [
-            "10.0.0.0/33",
-            "10.0.0.0/255.0.255.0",
-            "10.0.0.0/+8",
-            "fd00::/129",
-            "x",
-            "",
-        ] {
+        for bad in ["10.0.0.0/33", "10.0.0.0/255.0.255.0", "10.0.0.0/+8", "fd00::/129", "x", ""] {
             assert_eq!(Prefix::parse(bad), None, "{bad}");
         }
     }

@@ -264,11 +264,8 @@ impl Northbound {
         if let Some(at) = self.blocked_resolution(&frame, &mut path) {
             return unsent(End::unanswered(at), path);
         }
-        let sent = IpPacket {
-            source: frame.source().unwrap_or(destination),
-            destination,
-            transport,
-        };
+        let sent =
+            IpPacket { source: frame.source().unwrap_or(destination), destination, transport };
         let entry = Entry::Switch(source.port);
         let traced = Trace::run(self, entry, frame.packet, path, connection);
         self.passage(traced, &sent)
@@ -302,11 +299,7 @@ impl Northbound {
     }
 
     fn compose(&self, end: End, path: Path, translation: Translation) -> Answer {
-        let Translation {
-            source,
-            dest,
-            dest_port,
-        } = translation;
+        let Translation { source, dest, dest_port } = translation;
         let arrives = matches!(end.verdict, Verdict::Reaches | Verdict::Leaves);
         let out = match end.out {
             Some(port) => Some(self.port_name(PortId::Switch(port)).to_owned()),

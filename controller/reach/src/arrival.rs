@@ -30,18 +30,10 @@ impl Northbound {
     /// # Errors
     /// The database has no port of this name.
     pub fn follow_arrival(&self, arrival: &Arrival) -> Result<Answer, NameError> {
-        let Arrival {
-            source,
-            destination,
-            ..
-        } = *arrival;
+        let Arrival { source, destination, .. } = *arrival;
         let port = self.find_any_port(&arrival.port)?;
         let transport = Transport::from(arrival.protocol);
-        let sent = IpPacket {
-            source,
-            destination,
-            transport,
-        };
+        let sent = IpPacket { source, destination, transport };
         Ok(self.trace_arrival(port, &sent, Default::default()).answer)
     }
 

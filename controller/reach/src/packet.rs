@@ -85,18 +85,9 @@ impl From<Protocol> for Transport {
         let source = SOURCE_PORT;
         match protocol {
             Protocol::Icmp => Self::Echo { is_reply: false },
-            Protocol::Tcp(destination) => Self::Tcp {
-                source,
-                destination,
-            },
-            Protocol::Udp(destination) => Self::Udp {
-                source,
-                destination,
-            },
-            Protocol::Sctp(destination) => Self::Sctp {
-                source,
-                destination,
-            },
+            Protocol::Tcp(destination) => Self::Tcp { source, destination },
+            Protocol::Udp(destination) => Self::Udp { source, destination },
+            Protocol::Sctp(destination) => Self::Sctp { source, destination },
         }
     }
 }
@@ -117,27 +108,15 @@ impl Transport {
     pub(crate) fn reversed(self) -> Self {
         match self {
             Self::Echo { .. } => Self::Echo { is_reply: true },
-            Self::Tcp {
-                source,
-                destination,
-            } => Self::Tcp {
-                source: destination,
-                destination: source,
-            },
-            Self::Udp {
-                source,
-                destination,
-            } => Self::Udp {
-                source: destination,
-                destination: source,
-            },
-            Self::Sctp {
-                source,
-                destination,
-            } => Self::Sctp {
-                source: destination,
-                destination: source,
-            },
+            Self::Tcp { source, destination } => {
+                Self::Tcp { source: destination, destination: source }
+            }
+            Self::Udp { source, destination } => {
+                Self::Udp { source: destination, destination: source }
+            }
+            Self::Sctp { source, destination } => {
+                Self::Sctp { source: destination, destination: source }
+            }
         }
     }
 

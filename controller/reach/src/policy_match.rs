@@ -78,10 +78,7 @@ impl PolicyMatch {
         }
         let expression = Match::parse_nested(text, &names)
             .map_err(|error| PolicyMatchError::new(&error, text))?;
-        Ok(Self {
-            expression,
-            ports: ports.iter().map(|&name| name.to_owned()).collect(),
-        })
+        Ok(Self { expression, ports: ports.iter().map(|&name| name.to_owned()).collect() })
     }
 
     /// `true` if a packet matches.
@@ -153,11 +150,7 @@ mod tests {
     fn sets_and_groups_of_the_database_are_empty() {
         let found = PolicyMatch::parse("ip4.src == $a.b_1 || inport == @g", &[]).unwrap();
         assert!(!found.matches(&packet(None)));
-        assert!(
-            PolicyMatch::parse("ip4.src != $set", &[])
-                .unwrap()
-                .matches(&packet(None))
-        );
+        assert!(PolicyMatch::parse("ip4.src != $set", &[]).unwrap().matches(&packet(None)));
     }
 
     #[test]
@@ -165,10 +158,7 @@ mod tests {
         let column = |text| PolicyMatch::parse(text, &[]).unwrap_err().column;
         for (text, expected) in [("", 1), ("ip4 &", 5), ("ip4.dst == 10.0.0.0/33", 11)] {
             let found = column(text);
-            assert!(
-                (1..=text.len() + 1).contains(&found),
-                "{text}: {found}, about {expected}"
-            );
+            assert!((1..=text.len() + 1).contains(&found), "{text}: {found}, about {expected}");
         }
     }
 }

@@ -48,18 +48,12 @@ pub struct Sender {
 impl Sender {
     /// The sender behind a switch port.
     pub fn port(name: impl Into<String>) -> Self {
-        Self {
-            port: Some(name.into()),
-            ..Self::default()
-        }
+        Self { port: Some(name.into()), ..Self::default() }
     }
 
     /// A pod as sender, as `NAMESPACE/NAME`.
     pub fn pod(name: impl Into<String>) -> Self {
-        Self {
-            pod: Some(name.into()),
-            ..Self::default()
-        }
+        Self { pod: Some(name.into()), ..Self::default() }
     }
 }
 

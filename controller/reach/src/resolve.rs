@@ -84,12 +84,8 @@ impl Northbound {
             return Err(self.unknown_service(service));
         }
         let all = balancers.iter().flat_map(|balancer| balancer.protocols());
-        let (node_ports, ports): (BTreeSet<Protocol>, BTreeSet<Protocol>) =
-            all.partition(|protocol| {
-                protocol
-                    .port()
-                    .is_some_and(|port| NODE_PORTS.contains(&port))
-            });
+        let (node_ports, ports): (BTreeSet<Protocol>, BTreeSet<Protocol>) = all
+            .partition(|protocol| protocol.port().is_some_and(|port| NODE_PORTS.contains(&port)));
         Ok(if ports.is_empty() { node_ports } else { ports })
     }
 
@@ -143,11 +139,8 @@ impl Northbound {
             |own: &&RouterPort| own.name == gateway || self.router(own.router).name == gateway;
         let mut own = question.sender.ip.into_iter().chain(addresses(port));
         let own = own.find(is_family);
-        let near = own.and_then(|own| {
-            ports()
-                .filter(has_name)
-                .find_map(|port| port.network_of(own))
-        });
+        let near =
+            own.and_then(|own| ports().filter(has_name).find_map(|port| port.network_of(own)));
         let networks = || ports().filter(has_name).flat_map(|port| &port.networks);
         let any = || networks().find(|network| is_family(&network.address));
         let literal = gateway.parse().ok().filter(is_family);
@@ -157,11 +150,7 @@ impl Northbound {
             let routers: BTreeSet<_> = routers.collect();
             QuestionError::Gateway {
                 from: port.name.clone(),
-                family: if destination.is_ipv4() {
-                    "IPv4"
-                } else {
-                    "IPv6"
-                },
+                family: if destination.is_ipv4() { "IPv4" } else { "IPv6" },
                 gateway: gateway.to_owned(),
                 routers: routers.into_iter().collect(),
             }
@@ -198,11 +187,8 @@ impl Northbound {
                 None => false,
             }
         };
-        let mut ports: Vec<_> = self
-            .switch_ports()
-            .filter(|(_, port)| is_of_pod(port))
-            .map(|(id, _)| id)
-            .collect();
+        let mut ports: Vec<_> =
+            self.switch_ports().filter(|(_, port)| is_of_pod(port)).map(|(id, _)| id).collect();
         ports.sort_by_key(|id| &self.switch_port(*id).name);
         if ports.is_empty() {
             return Err(self.unknown_pod(pod));
@@ -222,9 +208,8 @@ impl Northbound {
         let has_primary = ports.iter().any(is_primary);
         let is_default = |port: &SwitchPortId| self.network_of(*port).is_none();
         let usable = ports.iter().copied();
-        let usable: Vec<_> = usable
-            .filter(|port| is_usable(self.network_of(*port), has_primary))
-            .collect();
+        let usable: Vec<_> =
+            usable.filter(|port| is_usable(self.network_of(*port), has_primary)).collect();
         let is_shared = |port: &SwitchPortId| other_networks.contains(&self.network_of(*port));
         let shared: Vec<_> = usable.iter().copied().filter(is_shared).collect();
         let pool = if shared.is_empty() { &usable } else { &shared };
@@ -235,10 +220,7 @@ impl Northbound {
         let chosen = primary.or_else(|| pool.iter().find(|port| is_default(port)));
         chosen.copied().ok_or_else(|| NameError::Ambiguous {
             pod: pod.to_owned(),
-            ports: ports
-                .iter()
-                .map(|id| self.switch_port(*id).name.clone())
-                .collect(),
+            ports: ports.iter().map(|id| self.switch_port(*id).name.clone()).collect(),
         })
     }
 
@@ -334,18 +316,12 @@ impl Northbound {
         let port = self.switch_port(port);
         let switch = self.switch(port.switch);
         let network = port.external_ids.get(NETWORK_KEY);
-        network
-            .or(switch.external_ids.get(NETWORK_KEY))
-            .map(String::as_str)
+        network.or(switch.external_ids.get(NETWORK_KEY)).map(String::as_str)
     }
 }
 
 fn unknown(kind: &'static str, name: &str, similar: Vec<String>) -> NameError {
-    NameError::Unknown {
-        kind,
-        name: name.to_owned(),
-        similar,
-    }
+    NameError::Unknown { kind, name: name.to_owned(), similar }
 }
 
 /// `true` if a pod sends in a network. In the default one, a pod with a primary network has a port
@@ -369,8 +345,5 @@ pub(crate) fn pod_of(port: &SwitchPort) -> Option<String> {
 /// IP addresses of a switch port.
 pub(crate) fn addresses(port: &SwitchPort) -> Vec<IpAddr> {
     let interfaces = port.interfaces.iter();
-    interfaces
-        .flat_map(|interface| &interface.addresses)
-        .map(|address| address.address)
-        .collect()
+    interfaces.flat_map(|interface| &interface.addresses).map(|address| address.address).collect()
 }

@@ -61,18 +61,13 @@ mod tests {
     use super::*;
 
     fn known() -> BTreeSet<String> {
-        ["blue/client", "blue/server", "green/client", "red/klient"]
-            .map(str::to_owned)
-            .into()
+        ["blue/client", "blue/server", "green/client", "red/klient"].map(str::to_owned).into()
     }
 
     #[test]
     fn similar_names_come_in_the_order_of_their_differences() {
         assert_eq!(names("blue/clint", &known()), ["blue/client"]);
-        assert_eq!(
-            names("red/client", &known()),
-            ["blue/client", "green/client", "red/klient"]
-        );
+        assert_eq!(names("red/client", &known()), ["blue/client", "green/client", "red/klient"]);
         assert!(names("blue/web", &known()).is_empty());
         assert!(names("blue/cl", &known()).is_empty());
         assert!(names(&"x".repeat(1 << 20), &known()).is_empty());
@@ -80,10 +75,7 @@ mod tests {
 
     #[test]
     fn a_name_without_namespace_is_found_in_all_of_them() {
-        assert_eq!(
-            without_namespace("client", &known()),
-            ["blue/client", "green/client"]
-        );
+        assert_eq!(without_namespace("client", &known()), ["blue/client", "green/client"]);
         assert!(without_namespace("clien", &known()).is_empty());
     }
 }

@@ -57,10 +57,7 @@ impl FollowedActivity {
     /// Nodes on which networks have users. `None`: the feature is off.
     pub(crate) fn update(&mut self, cluster: &Cluster) -> Option<NetworkActivity> {
         let followed = self.0.take();
-        if !cluster
-            .settings()
-            .has_feature(Feature::DynamicUdnAllocation)
-        {
+        if !cluster.settings().has_feature(Feature::DynamicUdnAllocation) {
             return None;
         }
         let follows = |followed: &Followed| {
@@ -73,10 +70,7 @@ impl FollowedActivity {
                     &now.network_attachment_definitions,
                 )
                 && !has_changed(&before.egress_ips, &now.egress_ips)
-                && !has_changed(
-                    &before.cluster_network_connects,
-                    &now.cluster_network_connects,
-                )
+                && !has_changed(&before.cluster_network_connects, &now.cluster_network_connects)
         };
         let followed = match followed.filter(|followed| follows(followed)) {
             Some(mut followed) => {

@@ -176,21 +176,14 @@ impl Cluster {
     /// Objects as watched in a running cluster, all of every kind. The rows of a kind without
     /// objects are therefore removed, and EndpointSlices are taken as they are.
     pub fn watched(inventory: Inventory, settings: ClusterSettings, now: Time) -> Self {
-        Self {
-            is_watched: true,
-            has_every_kind: true,
-            ..Self::observed(inventory, settings, now)
-        }
+        Self { is_watched: true, has_every_kind: true, ..Self::observed(inventory, settings, now) }
     }
 
     /// The cluster, with the rows of a kind without objects among those that are looked at. Without
     /// this, manifests without any pod leave all ports of pods as they are.
     #[must_use]
     pub fn with_every_kind(self) -> Self {
-        Self {
-            has_every_kind: true,
-            ..self
-        }
+        Self { has_every_kind: true, ..self }
     }
 
     /// The networks that the network attachment definitions define.
@@ -204,12 +197,7 @@ impl Cluster {
         if self.settings.databases == Databases::Central {
             return vec![Databases::CENTRAL.to_owned()];
         }
-        self.inventory
-            .nodes
-            .in_order()
-            .into_iter()
-            .map(|(key, _)| key.name.clone())
-            .collect()
+        self.inventory.nodes.in_order().into_iter().map(|(key, _)| key.name.clone()).collect()
     }
 
     /// Connects and networks that a cluster does not accept, each with the condition and its
@@ -270,21 +258,15 @@ impl Cluster {
             let reports = zones
                 .iter()
                 .filter_map(|(zone, reports)| Some((zone.as_str(), reports.get(&name)?)));
-            let summaries: Vec<(&str, ZoneSummary)> = reports
-                .map(|(zone, report)| (zone, (&**report).into()))
-                .collect();
+            let summaries: Vec<(&str, ZoneSummary)> =
+                reports.map(|(zone, report)| (zone, (&**report).into())).collect();
             if summaries.is_empty() {
                 return None;
             }
-            let Unconnected {
-                no_networks,
-                without_subnets,
-            } = self.unconnected.get(&name).unwrap_or(&nothing);
+            let Unconnected { no_networks, without_subnets } =
+                self.unconnected.get(&name).unwrap_or(&nothing);
             let reports = ZoneReports {
-                current: summaries
-                    .iter()
-                    .map(|(zone, summary)| (*zone, summary))
-                    .collect(),
+                current: summaries.iter().map(|(zone, summary)| (*zone, summary)).collect(),
                 no_networks,
                 without_subnets,
                 ..ZoneReports::default()

@@ -59,9 +59,7 @@ pub(crate) fn allocate_connects(
             let refusals = connect_refusals(inventory, &outcome.name);
             allocated.warnings.extend(refusals);
         }
-        allocated
-            .unconnected
-            .insert(outcome.name, outcome.unconnected);
+        allocated.unconnected.insert(outcome.name, outcome.unconnected);
     }
     allocated
 }

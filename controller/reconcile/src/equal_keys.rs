@@ -59,23 +59,20 @@ pub(crate) fn equal_key_warnings<'a>(
     let mut found: BTreeMap<(&str, bool), (String, usize)> = BTreeMap::new();
     for pod in pods.filter(|pod| pod.is_wired()) {
         for (network, key) in port_keys(pod, networks) {
-            let owner = owners
-                .entry((network, key.clone()))
-                .or_insert_with(|| Owner {
-                    pod: pod.key.clone(),
-                    machine: pod.machine.as_ref().map(|machine| machine.name.clone()),
-                });
+            let owner = owners.entry((network, key.clone())).or_insert_with(|| Owner {
+                pod: pod.key.clone(),
+                machine: pod.machine.as_ref().map(|machine| machine.name.clone()),
+            });
             if !owner.shares(&key, pod) {
                 let is_id = matches!(key, PortKey::TunnelId(_));
-                found
-                    .entry((network, is_id))
-                    .and_modify(|(_, more)| *more += 1)
-                    .or_insert_with(|| {
+                found.entry((network, is_id)).and_modify(|(_, more)| *more += 1).or_insert_with(
+                    || {
                         let (first, second) = (&owner.pod, &pod.key);
                         let consequence = key.consequence();
                         let pods = format!("pods {first} and {second} {consequence}");
                         (format!("network {network}: {pods}"), 0)
-                    });
+                    },
+                );
             }
         }
     }
@@ -92,10 +89,7 @@ pub(crate) fn equal_key_warnings<'a>(
 fn port_keys<'n>(pod: &Pod, networks: &'n Networks) -> Vec<(&'n str, PortKey)> {
     let entries = pod.networks.iter().filter_map(|(key, ports)| {
         let (namespace, name) = key.split_once('/')?;
-        let nad = NadKey {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        };
+        let nad = NadKey { namespace: namespace.to_owned(), name: name.to_owned() };
         Some((networks.by_nad(&nad)?, ports))
     });
     entries

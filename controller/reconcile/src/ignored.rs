@@ -67,10 +67,8 @@ fn peers(inventory: &Inventory, networks: &Networks) -> Option<String> {
     let policies = inventory.network_policies.iter();
     let found = policies.flat_map(|(_, object)| {
         let policy = network_policy(&object.object);
-        let directions = [
-            (PolicyDirection::Ingress, "ingress"),
-            (PolicyDirection::Egress, "egress"),
-        ];
+        let directions =
+            [(PolicyDirection::Ingress, "ingress"), (PolicyDirection::Egress, "egress")];
         let rules = directions.into_iter().flat_map(|(direction, field)| {
             let rules = policy.rules(direction).iter().enumerate();
             let peers = rules.flat_map(move |(index, rule)| {
@@ -112,10 +110,8 @@ fn is_foreign(peer: &PodPeer, policy: &Policy, inventory: &Inventory, networks: 
         let mut of_namespace = inventory.pods.in_namespace(namespace);
         of_namespace.any(|(_, pod)| pods.matches(pod.object.labels()))
     };
-    let found: BTreeSet<Option<&str>> = selected
-        .filter(|namespace| has_pods(namespace))
-        .map(primary)
-        .collect();
+    let found: BTreeSet<Option<&str>> =
+        selected.filter(|namespace| has_pods(namespace)).map(primary).collect();
     !found.is_empty() && !found.contains(&Some(own))
 }
 
@@ -166,9 +162,7 @@ fn lint_only(inventory: &Inventory) -> Option<String> {
         .chain(named(&inventory.vpc_dnses))
         .chain(named(&inventory.vpc_nat_gateways));
     let counted = counted(KUBE_OVN_GROUP, names)?;
-    Some(format!(
-        "{counted}: ignored, because only lint reads such objects"
-    ))
+    Some(format!("{counted}: ignored, because only lint reads such objects"))
 }
 
 /// Kind, number and first name of objects, such as `EgressIP a and 2 more`. `None`: there are none.

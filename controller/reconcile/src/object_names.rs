@@ -18,25 +18,13 @@ impl Cluster {
     pub fn object_names(&self) -> Arc<BTreeSet<ObjectName>> {
         let inventory = &self.inventory;
         let mut names = BTreeSet::new();
-        add(
-            &mut names,
-            object_kind::CONNECT,
-            &inventory.cluster_network_connects,
-        );
+        add(&mut names, object_kind::CONNECT, &inventory.cluster_network_connects);
         add(&mut names, object_kind::NODE, &inventory.nodes);
         add(&mut names, object_kind::NAMESPACE, &inventory.namespaces);
         add(&mut names, object_kind::POD, &inventory.pods);
         add(&mut names, object_kind::SERVICE, &inventory.services);
-        add(
-            &mut names,
-            object_kind::NETWORK_POLICY,
-            &inventory.network_policies,
-        );
-        add(
-            &mut names,
-            object_kind::NETWORK_POLICY,
-            &inventory.multi_network_policies,
-        );
+        add(&mut names, object_kind::NETWORK_POLICY, &inventory.network_policies);
+        add(&mut names, object_kind::NETWORK_POLICY, &inventory.multi_network_policies);
         add(&mut names, object_kind::EGRESS_IP, &inventory.egress_ips);
         add(&mut names, Vpc::KIND, &inventory.vpcs);
         add(&mut names, Subnet::KIND, &inventory.subnets);
@@ -44,11 +32,7 @@ impl Cluster {
         add(&mut names, OvnSnatRule::KIND, &inventory.ovn_snat_rules);
         add(&mut names, OvnDnatRule::KIND, &inventory.ovn_dnat_rules);
         add(&mut names, OvnFip::KIND, &inventory.ovn_fips);
-        add(
-            &mut names,
-            AdminNetworkPolicy::KIND,
-            &inventory.admin_network_policies,
-        );
+        add(&mut names, AdminNetworkPolicy::KIND, &inventory.admin_network_policies);
         let baselines = &inventory.baseline_admin_network_policies;
         add(&mut names, BaselineAdminNetworkPolicy::KIND, baselines);
         // A namespace has one firewall.
@@ -86,11 +70,10 @@ impl Cluster {
         });
         let cudns = inventory.cluster_user_defined_networks.iter();
         let udns = inventory.user_defined_networks.iter();
-        let networks = of_definitions
-            .chain(cudns.map(|(key, _)| cudn_network(&key.name)))
-            .chain(udns.map(|(key, _)| {
-                udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name)
-            }));
+        let networks =
+            of_definitions.chain(cudns.map(|(key, _)| cudn_network(&key.name))).chain(udns.map(
+                |(key, _)| udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name),
+            ));
         let of_network =
             |name: String| ObjectName::new(object_kind::NETWORK, network_in_rows(&name));
         names.extend(networks.map(of_network));

@@ -91,8 +91,7 @@ impl ClusterPods {
         addresses.write(inventory);
         let problems = allocator.problems();
         warnings.extend(problems.map(|problem| problem.to_string()));
-        self.warnings
-            .extend(warnings.into_iter().map(Problem::from));
+        self.warnings.extend(warnings.into_iter().map(Problem::from));
     }
 
     /// Sets the addresses that pods have got.

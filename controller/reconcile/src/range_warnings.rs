@@ -13,9 +13,7 @@ const FAMILIES: [IpFamily; 2] = [IpFamily::V4, IpFamily::V6];
 /// with addresses of the range are missing then, and packets are lost.
 pub(crate) fn range_warnings(
     settings: &ClusterSettings,
-    NumberedNetworks {
-        networks, node_ids, ..
-    }: &NumberedNetworks,
+    NumberedNetworks { networks, node_ids, .. }: &NumberedNetworks,
 ) -> Vec<Problem> {
     // The addresses of a node follow from its id.
     let last = node_ids.iter().max_by_key(|(_, id)| *id);

@@ -13,9 +13,7 @@ use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 /// Errors of the refused objects. The first error of each object names what is used instead.
 pub(crate) fn errors(inventory: &Inventory) -> impl Iterator<Item = Problem> {
     inventory.refused.iter().flat_map(|object| {
-        let is_missing = inventory
-            .undecoded
-            .contains(&(object.kind, object.key.clone()));
+        let is_missing = inventory.undecoded.contains(&(object.kind, object.key.clone()));
         let outcome = if is_missing {
             "the object is left out, and rows that may follow from it stay as they are"
         } else {
@@ -37,9 +35,8 @@ pub(crate) fn connect_inputs(
     let connects = inventory.cluster_network_connects.iter();
     let known = connects.map(|(key, sourced)| {
         let mut input = connect_input(&sourced.object);
-        if let Some(RefusedObject {
-            kind, key: network, ..
-        }) = missing_network(inventory, &sourced.object)
+        if let Some(RefusedObject { kind, key: network, .. }) =
+            missing_network(inventory, &sourced.object)
         {
             let reason = format!("{kind} {network}, which it may select, cannot be read");
             input.connect = Err(ConnectError::Object(reason));
@@ -47,22 +44,18 @@ pub(crate) fn connect_inputs(
         (key.name.clone(), input)
     });
     // They follow the known ones, of which they replace those without a readable specification.
-    let missing = inventory
-        .missing(ClusterNetworkConnect::KIND)
-        .map(|object| {
-            let known = inventory.cluster_network_connects.named(&object.key.name);
-            let problems = object.problems.iter().map(|problem| &*problem.message);
-            let reason = format!(
-                "the object cannot be read: {}",
-                problems.collect::<Vec<_>>().join("; ")
-            );
-            let input = ConnectInput {
-                uid: known.and_then(Object::uid),
-                refusal: None,
-                connect: Err(ConnectError::Object(reason)),
-            };
-            (object.key.name.clone(), input)
-        });
+    let missing = inventory.missing(ClusterNetworkConnect::KIND).map(|object| {
+        let known = inventory.cluster_network_connects.named(&object.key.name);
+        let problems = object.problems.iter().map(|problem| &*problem.message);
+        let reason =
+            format!("the object cannot be read: {}", problems.collect::<Vec<_>>().join("; "));
+        let input = ConnectInput {
+            uid: known.and_then(Object::uid),
+            refusal: None,
+            connect: Err(ConnectError::Object(reason)),
+        };
+        (object.key.name.clone(), input)
+    });
     known.chain(missing)
 }
 

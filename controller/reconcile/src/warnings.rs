@@ -169,15 +169,10 @@ fn check_namespaces(
             names(&others)
         ));
     }
-    let without: Vec<_> = labelled
-        .into_iter()
-        .filter(|(key, _)| networks.primary_nad(&key.name).is_none())
-        .collect();
+    let without: Vec<_> =
+        labelled.into_iter().filter(|(key, _)| networks.primary_nad(&key.name).is_none()).collect();
     if !without.is_empty() && !selects_all {
-        messages.push(format!(
-            "selects {} without a primary network",
-            names(&without)
-        ));
+        messages.push(format!("selects {} without a primary network", names(&without)));
     }
     messages
 }
@@ -263,22 +258,14 @@ fn refusal<T: InventoryKind>(
     let conditions = &status?.conditions;
     let is_refused = |condition: &&Condition| condition.status == "False";
     // A network that is not created needs no warning about its transport.
-    let condition = [NETWORK_CREATED, TRANSPORT_ACCEPTED]
-        .into_iter()
-        .find_map(|kind| {
-            let mut of_kind = conditions
-                .iter()
-                .filter(|condition| condition.type_ == kind);
-            of_kind.find(is_refused)
-        })?;
+    let condition = [NETWORK_CREATED, TRANSPORT_ACCEPTED].into_iter().find_map(|kind| {
+        let mut of_kind = conditions.iter().filter(|condition| condition.type_ == kind);
+        of_kind.find(is_refused)
+    })?;
     // The message has a line for each namespace. Reasons of the network itself are equal in all
     // lines.
     let lines: BTreeSet<&str> = condition.message.lines().collect();
-    let mut named: Vec<String> = lines
-        .iter()
-        .take(MAX_LISTED)
-        .map(ToString::to_string)
-        .collect();
+    let mut named: Vec<String> = lines.iter().take(MAX_LISTED).map(ToString::to_string).collect();
     if let Some(more @ 1..) = lines.len().checked_sub(MAX_LISTED) {
         named.push(format!("and {more} more reasons"));
     }
@@ -311,7 +298,5 @@ pub(crate) fn definition_warnings(
         let is_reported = reported.contains(&key) || warned.contains(&*object);
         (!is_reported).then_some((nad, problem))
     });
-    refused
-        .map(|(nad, reason)| nad.problem(reason.to_string()))
-        .collect()
+    refused.map(|(nad, reason)| nad.problem(reason.to_string())).collect()
 }

@@ -152,9 +152,7 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// The database cannot be used. Applied transactions stay; the next pass completes them.
     pub async fn reconcile_watched(&mut self, cluster: &Cluster) -> Result<ZoneOutcome, ZoneError> {
         let northbound = &mut self.northbound;
-        self.controllers
-            .reconcile_watched(northbound, cluster)
-            .await
+        self.controllers.reconcile_watched(northbound, cluster).await
     }
 
     /// Makes only the rows of the networks what the objects of the cluster define.
@@ -163,9 +161,7 @@ impl<N: Northbound> ZoneReconciler<N> {
     /// As for [`reconcile`](Self::reconcile).
     pub async fn reconcile_networks(&mut self, cluster: &Cluster) -> Result<(), ZoneError> {
         let northbound = &mut self.northbound;
-        self.controllers
-            .reconcile_networks(northbound, cluster)
-            .await
+        self.controllers.reconcile_networks(northbound, cluster).await
     }
 
     /// Plans the rows of the connects for the present snapshot, and commits nothing.

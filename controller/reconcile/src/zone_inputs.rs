@@ -66,11 +66,7 @@ impl ZoneInputs {
         if is_new || former_activity != self.activity {
             objects.set_activity(self.activity.as_ref());
         }
-        let mut walk = Walk {
-            before: &followed.inventory,
-            now: &cluster.inventory,
-            objects,
-        };
+        let mut walk = Walk { before: &followed.inventory, now: &cluster.inventory, objects };
         let has_other_definitions = is_new || walk.has_other_networks();
         if has_other_definitions {
             walk.set_connectable_networks();
@@ -99,10 +95,8 @@ impl ZoneInputs {
             objects.follow_networks(&earlier);
             follow_gates(objects, &earlier);
         }
-        self.followed = Some(Followed {
-            inventory: cluster.inventory.clone(),
-            settings: settings.clone(),
-        });
+        self.followed =
+            Some(Followed { inventory: cluster.inventory.clone(), settings: settings.clone() });
     }
 }
 

@@ -17,9 +17,7 @@ pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
 pub(super) fn parse_cidr(text: &str) -> Option<IpNet> {
     let (address, length) = text.split_once('/')?;
     let is_canonical = length == "0" || !length.starts_with(['0', '+']);
-    is_canonical
-        .then(|| IpNet::new(parse_ip(address)?, length.parse().ok()?).ok())
-        .flatten()
+    is_canonical.then(|| IpNet::new(parse_ip(address)?, length.parse().ok()?).ok()).flatten()
 }
 
 #[cfg(test)]

@@ -198,9 +198,6 @@ mod tests {
         let subnet =
             json!({"cidr": "192.168.0.0/16", "networkPrefix": 24, "gateway": "192.168.0.1"});
         let error = serde_json::from_value::<ConnectSubnet>(subnet).unwrap_err();
-        assert!(
-            error.to_string().starts_with("unknown field `gateway`"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("unknown field `gateway`"), "{error}");
     }
 }

@@ -29,10 +29,7 @@ pub fn set_condition(
         last_transition_time: now.clone(),
         observed_generation: None,
     };
-    let Some(existing) = conditions
-        .iter_mut()
-        .find(|condition| condition.type_ == type_)
-    else {
+    let Some(existing) = conditions.iter_mut().find(|condition| condition.type_ == type_) else {
         conditions.push(new);
         return true;
     };
@@ -56,48 +53,13 @@ mod tests {
     #[test]
     fn the_transition_time_changes_with_the_status_only() {
         let mut conditions = Vec::new();
-        assert!(set_condition(
-            &mut conditions,
-            "A",
-            true,
-            "Good",
-            "m",
-            &at(1)
-        ));
-        assert!(!set_condition(
-            &mut conditions,
-            "A",
-            true,
-            "Good",
-            "m",
-            &at(2)
-        ));
-        assert!(set_condition(
-            &mut conditions,
-            "A",
-            true,
-            "Good",
-            "other",
-            &at(3)
-        ));
+        assert!(set_condition(&mut conditions, "A", true, "Good", "m", &at(1)));
+        assert!(!set_condition(&mut conditions, "A", true, "Good", "m", &at(2)));
+        assert!(set_condition(&mut conditions, "A", true, "Good", "other", &at(3)));
         assert_eq!(conditions[0].last_transition_time, at(1));
-        assert!(set_condition(
-            &mut conditions,
-            "A",
-            false,
-            "Bad",
-            "other",
-            &at(4)
-        ));
+        assert!(set_condition(&mut conditions, "A", false, "Bad", "other", &at(4)));
         assert_eq!(conditions[0].last_transition_time, at(4));
-        assert!(set_condition(
-            &mut conditions,
-            "B",
-            true,
-            "Good",
-            "",
-            &at(5)
-        ));
+        assert!(set_condition(&mut conditions, "B", true, "Good", "", &at(5)));
         assert_eq!(conditions.len(), 2);
     }
 
@@ -106,13 +68,6 @@ mod tests {
         let mut conditions = Vec::new();
         set_condition(&mut conditions, "A", true, "R", "ü".repeat(20_000), &at(1));
         assert_eq!(conditions[0].message.len(), 32_768);
-        assert!(!set_condition(
-            &mut conditions,
-            "A",
-            true,
-            "R",
-            "ü".repeat(30_000),
-            &at(2)
-        ));
+        assert!(!set_condition(&mut conditions, "A", true, "R", "ü".repeat(30_000), &at(2)));
     }
 }

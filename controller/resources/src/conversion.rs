@@ -37,10 +37,7 @@ pub use vpc::{port_requests, vpc, vpc_node, vpc_scene};
 
 /// Key of a network attachment definition.
 pub fn nad_key(nad: &NetworkAttachmentDefinition) -> NadKey {
-    NadKey {
-        namespace: nad.namespace().unwrap_or_default(),
-        name: nad.name_any(),
-    }
+    NadKey { namespace: nad.namespace().unwrap_or_default(), name: nad.name_any() }
 }
 
 /// Networks of attachment definitions. Of the namespaces only the label for primary networks is
@@ -56,11 +53,8 @@ pub fn networks<'a>(
 pub fn networks_of(inventory: &Inventory) -> Networks {
     let nads = inventory.network_attachment_definitions.iter();
     let namespaces = inventory.namespaces.iter();
-    networks(
-        nads.map(|(_, nad)| &nad.object),
-        namespaces.map(|(_, namespace)| &namespace.object),
-    )
-    .with_undecoded(undecoded_networks(inventory))
+    networks(nads.map(|(_, nad)| &nad.object), namespaces.map(|(_, namespace)| &namespace.object))
+        .with_undecoded(undecoded_networks(inventory))
 }
 
 /// Networks of custom resources that cannot be decoded. Rows of these networks may exist.
@@ -118,11 +112,7 @@ pub fn network_objects<'a>(
             .map(|(_, nad)| definition(&nad.object))
             .map(|definition| (definition.key.clone(), definition))
             .collect(),
-        nodes: inventory
-            .nodes
-            .iter()
-            .map(|(_, node)| node_object(&node.object))
-            .collect(),
+        nodes: inventory.nodes.iter().map(|(_, node)| node_object(&node.object)).collect(),
         services: inventory
             .services
             .iter()
@@ -166,10 +156,7 @@ fn network_of_controller(nad: &NetworkAttachmentDefinition) -> Option<String> {
         return Some(names::cudn_network(name));
     }
     let name = nad.controlling_udn()?;
-    Some(names::udn_network(
-        &nad.namespace().unwrap_or_default(),
-        name,
-    ))
+    Some(names::udn_network(&nad.namespace().unwrap_or_default(), name))
 }
 
 /// `true` when a UDN or CUDN controls the attachment definition, and has this network name.
@@ -200,11 +187,7 @@ fn created(object: &NodeObject) -> Option<jiff::Timestamp> {
 
 /// A ClusterNetworkConnect with its UID, or with the error if it cannot be read.
 pub fn connect_input(object: &ClusterNetworkConnect) -> ConnectInput {
-    ConnectInput {
-        uid: object.uid(),
-        refusal: None,
-        connect: connect(object),
-    }
+    ConnectInput { uid: object.uid(), refusal: None, connect: connect(object) }
 }
 
 /// A ClusterNetworkConnect with the annotations of the cluster manager.

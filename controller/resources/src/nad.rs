@@ -42,10 +42,7 @@ impl NetworkAttachmentDefinition {
     }
 
     fn controller(&self, kind: &str) -> Option<&str> {
-        let owner = self
-            .owner_references()
-            .iter()
-            .find(|owner| owner.controller == Some(true))?;
+        let owner = self.owner_references().iter().find(|owner| owner.controller == Some(true))?;
         (owner.kind == kind && owner.api_version == "k8s.ovn.org/v1").then_some(owner.name.as_str())
     }
 }
@@ -67,10 +64,7 @@ mod tests {
             nad.controlling_cudn().map(str::to_owned)
         };
         let (kind, version) = ("ClusterUserDefinedNetwork", "k8s.ovn.org/v1");
-        assert_eq!(
-            controlling_cudn(kind, version, true).as_deref(),
-            Some("red")
-        );
+        assert_eq!(controlling_cudn(kind, version, true).as_deref(), Some("red"));
         assert_eq!(controlling_cudn(kind, version, false), None);
         assert_eq!(controlling_cudn(kind, "k8s.ovn.org/v2", true), None);
         assert_eq!(controlling_cudn("UserDefinedNetwork", version, true), None);

@@ -163,11 +163,7 @@ fn name_problems(name: &str) -> Vec<String> {
         length => (length > MAX_LABEL_BYTES).then_some(TOO_LONG_MESSAGE),
     };
     let text = (!is_label_text(name)).then_some(NAME_RULE);
-    length
-        .into_iter()
-        .chain(text)
-        .map(|problem| format!("name part {problem}"))
-        .collect()
+    length.into_iter().chain(text).map(|problem| format!("name part {problem}")).collect()
 }
 
 /// Error of a label value as API servers word it. `None`: the value is valid, which includes the
@@ -192,17 +188,12 @@ fn is_label_text(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
 /// `true` when the text is an RFC 1123 subdomain, as names of objects are.
 pub fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= 253
-        && text
-            .split('.')
-            .all(|label| !label.is_empty() && is_dns_label_text(label))
+    text.len() <= 253 && text.split('.').all(|label| !label.is_empty() && is_dns_label_text(label))
 }
 
 /// `true` when the text is an RFC 1123 label, as names of namespaces are.
@@ -223,10 +214,7 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs
-            .iter()
-            .map(|(key, value)| ((*key).into(), (*value).into()))
-            .collect()
+        pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
     }
 
     fn requirement(key: &str, operator: &str, values: &[&str]) -> LabelSelector {
@@ -257,11 +245,7 @@ mod tests {
             ("missing", "DoesNotExist", &[][..], true),
         ] {
             let selector = requirement(key, operator, values);
-            assert_eq!(
-                matches(&selector, &blue),
-                selected,
-                "{key} {operator} {values:?}"
-            );
+            assert_eq!(matches(&selector, &blue), selected, "{key} {operator} {values:?}");
         }
     }
 
@@ -293,10 +277,8 @@ mod tests {
                 "s.matchExpressions[0].operator: Invalid value: \"Equals\": not a valid selector operator",
             ),
         ] {
-            let texts: Vec<_> = violations("s", &selector)
-                .iter()
-                .map(ToString::to_string)
-                .collect();
+            let texts: Vec<_> =
+                violations("s", &selector).iter().map(ToString::to_string).collect();
             assert_eq!(texts, [expected]);
             assert!(!matches(&selector, &labels(&[("x", "y")])));
         }

@@ -152,11 +152,7 @@ impl ClusterSettingsSpec {
                 Some(TopologyName::Central) => Databases::Central,
                 Some(TopologyName::Zone) | None => Databases::Zone,
             },
-            families: self
-                .families(objects)
-                .into_iter()
-                .map(|one| one.family)
-                .collect(),
+            families: self.families(objects).into_iter().map(|one| one.family).collect(),
             mtu: self.mtu.unwrap_or(default.mtu),
             cluster_subnets: self.pod_cidrs.clone(),
             service_cidrs: self.service_cidrs.clone(),
@@ -177,11 +173,7 @@ impl ClusterSettingsSpec {
                 .udn_allowed_default_services
                 .clone()
                 .unwrap_or(default.reachable_default_services),
-            features: self
-                .features
-                .iter()
-                .filter_map(|name| feature(name))
-                .collect(),
+            features: self.features.iter().filter_map(|name| feature(name)).collect(),
             udn_deletion_grace_period: grace_period
                 .map_or(default.udn_deletion_grace_period, |seconds| {
                     SignedDuration::from_secs(seconds.into())
@@ -223,10 +215,7 @@ impl ClusterSettingsSpec {
         }
         if self.mtu.is_some_and(|mtu| !MTU_RANGE.contains(&mtu)) {
             let (first, last) = (MTU_RANGE.start(), MTU_RANGE.end());
-            found.push(FieldProblem::new(
-                "spec.mtu",
-                format!("should be {first}..={last}"),
-            ));
+            found.push(FieldProblem::new("spec.mtu", format!("should be {first}..={last}")));
         }
         let ports = self.ephemeral_port_range.as_deref();
         if ports.is_some_and(|text| port_range(text).is_none()) {
@@ -244,10 +233,7 @@ impl ClusterSettingsSpec {
             if feature(name).is_none() {
                 let known = Feature::ALL.map(Feature::as_str).join(", ");
                 let field = format!("spec.features[{place}]");
-                found.push(FieldProblem::new(
-                    field,
-                    format!("should be one of {known}"),
-                ));
+                found.push(FieldProblem::new(field, format!("should be one of {known}")));
             }
         }
         found
@@ -356,10 +342,7 @@ mod tests {
         let settings = spec.settings();
         let expected = ranges(&["100.64.0.0/16", "fd77::/64"]);
         assert_eq!(settings.join_subnets, expected);
-        assert_eq!(
-            settings.transit_subnets,
-            Settings::default().transit_subnets
-        );
+        assert_eq!(settings.transit_subnets, Settings::default().transit_subnets);
     }
 
     #[test]

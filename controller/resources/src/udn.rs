@@ -100,10 +100,7 @@ pub struct ClusterUserDefinedNetworkSpec {
         feature = "schema",
         schemars(
             length(min = 1, max = 1),
-            inner(
-                length(min = 1, max = 253),
-                regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-            )
+            inner(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
         )
     )]
     pub uplinks: Option<Vec<String>>,
@@ -152,10 +149,7 @@ pub struct Layer3Config {
     pub subnets: Vec<Layer3Subnet>,
     /// Ranges of the network's join switch, one per family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = 2), inner(length(max = 43)))
-    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2), inner(length(max = 43))))]
     pub join_subnets: Option<Vec<String>>,
 }
 
@@ -186,39 +180,23 @@ pub struct Layer2Config {
     pub mtu: Option<i32>,
     /// Ranges of the network, one per family; absent only without IPAM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = 2), inner(length(max = 43)))
-    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2), inner(length(max = 43))))]
     pub subnets: Option<Vec<String>>,
     /// Ranges from which no address is allocated automatically, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = 25), inner(length(max = 43)))
-    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 25), inner(length(max = 43))))]
     pub reserved_subnets: Option<Vec<String>>,
     /// Ranges for gateway and management addresses only, 1 to 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = 4), inner(length(max = 43)))
-    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 4), inner(length(max = 43))))]
     pub infrastructure_subnets: Option<Vec<String>>,
     /// Gateway addresses, one per family. Default: the first address of each range.
-    #[serde(
-        default,
-        rename = "defaultGatewayIPs",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, rename = "defaultGatewayIPs", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2)))]
     pub default_gateway_ips: Option<Vec<String>>,
     /// Join ranges of the network, one per family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = 2), inner(length(max = 43)))
-    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2), inner(length(max = 43))))]
     pub join_subnets: Option<Vec<String>>,
     /// Address management.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,17 +215,11 @@ pub struct LocalnetConfig {
     pub physical_network_name: String,
     /// Ranges of the network, one per family; absent only without IPAM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = 2), inner(length(max = 43)))
-    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 2), inner(length(max = 43))))]
     pub subnets: Option<Vec<String>>,
     /// Ranges from which no address is allocated, 1 to 25.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(length(min = 1, max = 25), inner(length(max = 43)))
-    )]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 25), inner(length(max = 43))))]
     pub exclude_subnets: Option<Vec<String>>,
     /// Address management.
     #[serde(default, skip_serializing_if = "Option::is_none")]

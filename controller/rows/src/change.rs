@@ -60,9 +60,7 @@ impl Plan<()> {
     /// # Errors
     /// The database's schema cannot express the rows.
     pub fn into_change(mut self) -> Result<Change, PlanError> {
-        self.changes
-            .remove(&())
-            .unwrap_or_else(|| Ok(Change::default()))
+        self.changes.remove(&()).unwrap_or_else(|| Ok(Change::default()))
     }
 }
 

@@ -47,10 +47,8 @@ impl ResolvedTable {
     pub(crate) fn changed(&self, old: &Row, new: &Row) -> bool {
         let columns = self.columns.iter();
         let managed = columns.filter(|(_, _, rule)| *rule != Rule::Leave);
-        let mut ids = managed
-            .filter_map(|(_, id, _)| *id)
-            .chain(self.external_ids)
-            .chain(self.name_column);
+        let mut ids =
+            managed.filter_map(|(_, id, _)| *id).chain(self.external_ids).chain(self.name_column);
         ids.any(|id| {
             let (old, new) = (old.values.get(id), new.values.get(id));
             match (old, new) {

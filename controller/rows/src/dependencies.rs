@@ -108,10 +108,7 @@ impl<P: Ord> Dependencies<P> {
     /// All parts are pending in it, so that nothing depends on who reads a source without claiming
     /// it. A command has no other pass and needs no index of these readers.
     pub(crate) fn of_first_pass(parts: usize) -> Self {
-        let mut this = Self {
-            is_first_pass: true,
-            ..Self::default()
-        };
+        let mut this = Self { is_first_pass: true, ..Self::default() };
         this.sources.reserve(parts * CLAIMS_OF_PART);
         this.parts.reserve(parts);
         this
@@ -123,10 +120,7 @@ impl<P: Ord> Dependencies<P> {
             return;
         }
         self.sources.reserve(self.parts.len() * SOURCES_OF_PART);
-        let (parts, shared) = (
-            std::mem::take(&mut self.parts),
-            std::mem::take(&mut self.shared),
-        );
+        let (parts, shared) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.shared));
         let of_parts = (0..).map(PartId).map(Node::Part).zip(&parts);
         let of_shared = (0..).map(SharedId).map(Node::Shared).zip(&shared);
         for (node, reads) in of_parts.chain(of_shared) {
@@ -261,9 +255,7 @@ impl<P: Ord> Dependencies<P> {
         let former = std::mem::replace(place, reads.as_slice().into());
         if former.is_empty() {
             let is_first_pass = self.is_first_pass;
-            let indexed = reads
-                .iter()
-                .filter(|read| !is_first_pass || read.is_claimed());
+            let indexed = reads.iter().filter(|read| !is_first_pass || read.is_claimed());
             for read in indexed {
                 let reader = SourceReader::new(node, read.is_claimed());
                 self.add_reader(read.source(), reader);
@@ -331,16 +323,8 @@ mod tests {
         let [cell, key] = [Source::new(1), Source::new(2)];
         let read = |source| Read::new(source, false);
         let claim = |source| Read::new(source, true);
-        dependencies.record(
-            Node::Part(one),
-            &mut vec![read(cell), claim(key)],
-            Vec::new(),
-        );
-        dependencies.record(
-            Node::Part(two),
-            &mut vec![read(cell), read(key)],
-            Vec::new(),
-        );
+        dependencies.record(Node::Part(one), &mut vec![read(cell), claim(key)], Vec::new());
+        dependencies.record(Node::Part(two), &mut vec![read(cell), read(key)], Vec::new());
         dependencies.record(value, &mut vec![read(cell)], vec![3..=5]);
         let readers = |dependencies: &Dependencies<_>, source| {
             let mut readers: Vec<Node> = dependencies.readers(source).collect();
@@ -348,10 +332,7 @@ mod tests {
             readers
         };
         let parts = [Node::Part(one), Node::Part(two)];
-        assert_eq!(
-            readers(&dependencies, cell),
-            [&parts[..], &[value]].concat()
-        );
+        assert_eq!(readers(&dependencies, cell), [&parts[..], &[value]].concat());
         assert_eq!(readers(&dependencies, key), parts);
         let claimants: Vec<PartId> = dependencies.claimants(key).collect();
         assert_eq!(claimants, [one]);
@@ -360,11 +341,7 @@ mod tests {
         assert!(dependencies.claims_alone(one, key) && !dependencies.claims_alone(two, key));
         dependencies.record(Node::Part(two), &mut vec![claim(key)], Vec::new());
         assert!(!dependencies.claims_alone(one, key) && !dependencies.claims_alone(two, key));
-        dependencies.record(
-            Node::Part(two),
-            &mut vec![read(cell), read(key)],
-            Vec::new(),
-        );
+        dependencies.record(Node::Part(two), &mut vec![read(cell), read(key)], Vec::new());
         assert!(dependencies.claims_alone(one, key));
         let released = dependencies.record(Node::Part(one), &mut vec![read(cell)], Vec::new());
         assert_eq!(released, [key]);
@@ -388,21 +365,12 @@ mod tests {
         dependencies.record(Node::Part(two), &mut claim(), Vec::new());
         dependencies.record(value, &mut vec![Read::new(cell, false)], Vec::new());
         let readers = |dependencies: &Dependencies<_>, source| dependencies.readers(source).count();
-        assert_eq!(
-            (readers(&dependencies, cell), readers(&dependencies, key)),
-            (0, 2)
-        );
+        assert_eq!((readers(&dependencies, cell), readers(&dependencies, key)), (0, 2));
         assert!(!dependencies.claims_alone(one, key));
         dependencies.end_first_pass();
-        assert_eq!(
-            (readers(&dependencies, cell), readers(&dependencies, key)),
-            (3, 2)
-        );
+        assert_eq!((readers(&dependencies, cell), readers(&dependencies, key)), (3, 2));
         dependencies.record(Node::Part(one), &mut Vec::new(), Vec::new());
-        assert_eq!(
-            (readers(&dependencies, cell), readers(&dependencies, key)),
-            (2, 1)
-        );
+        assert_eq!((readers(&dependencies, cell), readers(&dependencies, key)), (2, 1));
     }
 
     #[test]

@@ -95,11 +95,7 @@ fn existing<P: Clone + Eq + Hash>(
     };
     let held_in = |holding: Holding| index.layout.holding(holding).spec.held;
     Some(match action {
-        Action::Update {
-            table,
-            row,
-            columns,
-        } => {
+        Action::Update { table, row, columns } => {
             let texts = columns.iter();
             let texts = texts.map(|(name, have, wanted)| column_text(name, have, wanted));
             ((*table, *row), DifferenceKind::Changed(texts.collect()))
@@ -119,12 +115,7 @@ fn existing<P: Clone + Eq + Hash>(
             let kind = DifferenceKind::NotHeld { table, holder };
             ((held_in(*holding), *held), kind)
         }
-        Action::Detach {
-            holding,
-            holder,
-            held,
-            goes: false,
-        } => {
+        Action::Detach { holding, holder, held, goes: false } => {
             let (table, holder) = other(*holding, *holder);
             let kind = DifferenceKind::Held { table, holder };
             ((held_in(*holding), *held), kind)
@@ -155,11 +146,7 @@ fn of_row<P: Clone + Eq + Hash>(
     kind: DifferenceKind,
     index: &Index<P>,
 ) -> RowDifference {
-    RowDifference {
-        table: index.layout.table(table).name,
-        row: row_text(table, row, index),
-        kind,
-    }
+    RowDifference { table: index.layout.table(table).name, row: row_text(table, row, index), kind }
 }
 
 /// The text that identifies a row of the database.
@@ -198,9 +185,7 @@ fn column_text(name: &str, have: &Datum, wanted: &Datum) -> String {
                 |atom| gained.push(shorten(&atom.to_string())),
             );
             let parts = [("lacks", gained), ("should not have", lost)];
-            let parts = parts
-                .into_iter()
-                .filter(|(_, elements)| !elements.is_empty());
+            let parts = parts.into_iter().filter(|(_, elements)| !elements.is_empty());
             let parts = parts.map(|(verb, elements)| format!("{verb} {}", limited(&elements)));
             format!("{name} {}", parts.collect::<Vec<_>>().join(" and "))
         }
@@ -211,14 +196,8 @@ fn column_text(name: &str, have: &Datum, wanted: &Datum) -> String {
 }
 
 fn map_text(name: &str, have: &Map, wanted: &Map) -> String {
-    let keys: BTreeSet<&Atom> = have
-        .iter()
-        .chain(wanted.iter())
-        .map(|(key, _)| key)
-        .collect();
-    let different = keys
-        .into_iter()
-        .filter(|key| have.get(key) != wanted.get(key));
+    let keys: BTreeSet<&Atom> = have.iter().chain(wanted.iter()).map(|(key, _)| key).collect();
+    let different = keys.into_iter().filter(|key| have.get(key) != wanted.get(key));
     let value = |map: &Map, key: &Atom| map.get(key).map(plain);
     let texts = different.map(|key| {
         let name = format!("{name}:{}", plain(key));

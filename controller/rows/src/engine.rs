@@ -67,9 +67,7 @@ struct Memory<C: Capability> {
 impl<C: Capability> fmt::Debug for Engine<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.memory.as_ref().map(|memory| memory.parts.len());
-        f.debug_struct("Engine")
-            .field("parts", &parts)
-            .finish_non_exhaustive()
+        f.debug_struct("Engine").field("parts", &parts).finish_non_exhaustive()
     }
 }
 
@@ -125,10 +123,7 @@ impl<C: Capability> Engine<C> {
         self.is_idle = C::is_off(inputs) && (self.is_idle || !C::has_rows(snapshot));
         if self.is_idle {
             self.resync();
-            return Plan {
-                changes: BTreeMap::new(),
-                is_first: true,
-            };
+            return Plan { changes: BTreeMap::new(), is_first: true };
         }
         let followed = self.memory.take().and_then(|mut memory| {
             let is_known = memory.follow(&self.capability, inputs, snapshot);
@@ -145,10 +140,7 @@ impl<C: Capability> Engine<C> {
         memory.pending.extend(memory.kept.keys());
         memory.refresh_shared(&self.capability);
         self.evaluated = 0;
-        let mut plan = Plan {
-            changes: BTreeMap::new(),
-            is_first,
-        };
+        let mut plan = Plan { changes: BTreeMap::new(), is_first };
         if memory.pending.is_empty() && !memory.members.is_outdated() {
             return plan;
         }
@@ -361,8 +353,7 @@ impl<C: Capability> Memory<C> {
             let reader = Reader::new(self.scene(capability), None);
             let value = capability.shared(&key, &reader);
             let mut reads = reader.into_reads();
-            self.dependencies
-                .record(Node::Shared(id), &mut reads.sources, reads.ranges);
+            self.dependencies.record(Node::Shared(id), &mut reads.sources, reads.ranges);
             self.record_fresh();
             let shared = self.shared.get_mut();
             if shared.replace(id, value) {
@@ -376,15 +367,13 @@ impl<C: Capability> Memory<C> {
     /// Records what new shared values have read.
     fn record_fresh(&mut self) {
         for (id, mut reads) in std::mem::take(&mut self.shared.get_mut().fresh) {
-            self.dependencies
-                .record(Node::Shared(id), &mut reads.sources, reads.ranges);
+            self.dependencies.record(Node::Shared(id), &mut reads.sources, reads.ranges);
         }
     }
 
     fn forget_shared(&mut self, id: SharedId) {
         self.shared.get_mut().forget(id);
-        self.dependencies
-            .record(Node::Shared(id), &mut Vec::new(), Vec::new());
+        self.dependencies.record(Node::Shared(id), &mut Vec::new(), Vec::new());
     }
 
     /// Evaluates the pending parts, and leaves none pending. Returns the steps of all of them, and
@@ -402,8 +391,7 @@ impl<C: Capability> Memory<C> {
             self.record_fresh();
             let mut sources = evaluated.reads.sources;
             let released =
-                self.dependencies
-                    .record(Node::Part(part), &mut sources, evaluated.reads.ranges);
+                self.dependencies.record(Node::Part(part), &mut sources, evaluated.reads.ranges);
             evaluation.reuse(sources);
             self.members.contribute(part, evaluated.members);
             self.members.host(part, &evaluated.hosts);
@@ -428,13 +416,11 @@ impl<C: Capability> Memory<C> {
         let unwanted = self.keep_rest(capability, evaluation.take_rest());
         let mut steps = evaluation.finish(unwanted, &self.index);
         let (scope, kept, parts) = (self.scope.as_deref(), &self.kept, &self.parts);
-        self.members
-            .finish(&self.index, &mut steps, |host, member| {
-                let host = || parts.get(host);
-                let is_needed =
-                    || host().is_some_and(|host| is_needed(capability, host, kept, parts));
-                scope.is_some_and(|scope| scope.members.contains(member) || is_needed())
-            });
+        self.members.finish(&self.index, &mut steps, |host, member| {
+            let host = || parts.get(host);
+            let is_needed = || host().is_some_and(|host| is_needed(capability, host, kept, parts));
+            scope.is_some_and(|scope| scope.members.contains(member) || is_needed())
+        });
         self.forget(capability, empty);
         (steps, count)
     }
@@ -534,8 +520,7 @@ impl<C: Capability> Memory<C> {
             }
             self.reports.set((part, &key), None);
             self.refused.remove(&key);
-            self.dependencies
-                .record(Node::Part(part), &mut Vec::new(), Vec::new());
+            self.dependencies.record(Node::Part(part), &mut Vec::new(), Vec::new());
             self.parts.forget(part);
             is_changed = true;
         }

@@ -110,9 +110,7 @@ impl Column {
             Suspects::All => {
                 let missing = self.wanted.keys().filter(|member| !have.contains(member));
                 gained.extend(missing.cloned());
-                let unwanted = have
-                    .iter()
-                    .filter(|member| !self.wanted.contains_key(member));
+                let unwanted = have.iter().filter(|member| !self.wanted.contains_key(member));
                 lost.extend(unwanted.cloned());
             }
             Suspects::Some(members) => {
@@ -151,10 +149,7 @@ impl Members {
             former.unwrap_or_default()
         };
         for (key, member) in &members {
-            if former
-                .binary_search_by(|have| have.cmp(&(*key, member.clone())))
-                .is_err()
-            {
+            if former.binary_search_by(|have| have.cmp(&(*key, member.clone()))).is_err() {
                 self.change(*key, |column| column.add(member));
             }
         }
@@ -238,9 +233,7 @@ impl Members {
             let Some((members, row)) = table.members.zip(index.row(key.table, uuid)) else {
                 return true;
             };
-            let have = members
-                .column
-                .and_then(|column| row.values.get(column)?.as_set());
+            let have = members.column.and_then(|column| row.values.get(column)?.as_set());
             let (gained, mut lost) = column.compare(have.unwrap_or(&Set::EMPTY));
             lost.retain(|member| !keeps(host.part, member));
             let places = [
@@ -251,18 +244,8 @@ impl Members {
                 if members.is_empty() {
                     continue;
                 }
-                let action = Action::Mutate {
-                    table: key.table,
-                    row: uuid,
-                    mutator,
-                    members,
-                };
-                steps.push(Step {
-                    phase,
-                    together,
-                    part: host.part,
-                    action,
-                });
+                let action = Action::Mutate { table: key.table, row: uuid, mutator, members };
+                steps.push(Step { phase, together, part: host.part, action });
             }
             column.has_suspects()
         });

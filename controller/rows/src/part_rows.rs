@@ -44,13 +44,7 @@ pub struct Added<'r>(&'r mut WantedRow);
 impl<R> PartRows<R> {
     /// No rows, with the memory of earlier ones.
     pub(crate) fn new(wanted: Vec<WantedRow>) -> Self {
-        Self {
-            wanted,
-            kept: Vec::new(),
-            keeps_rest: false,
-            members: Vec::new(),
-            report: None,
-        }
+        Self { wanted, kept: Vec::new(), keeps_rest: false, members: Vec::new(), report: None }
     }
 
     /// Adds a row.

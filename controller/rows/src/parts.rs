@@ -104,10 +104,7 @@ mod tests {
         assert_eq!(parts.id(7), ids[7]);
         parts.forget(ids[7]);
         parts.forget(ids[7]);
-        assert_eq!(
-            (parts.find(&7), parts.get(ids[7]), parts.len()),
-            (None, None, 99)
-        );
+        assert_eq!((parts.find(&7), parts.get(ids[7]), parts.len()), (None, None, 99));
         assert_eq!(parts.id(100), ids[7]);
         assert_eq!(parts.find(&100), Some(ids[7]));
         let known: Vec<u32> = parts.iter().map(|(part, _)| *part).collect();

@@ -26,11 +26,7 @@ impl<P: Clone + Eq + Hash + Ord> Queue<P> {
         let pending = pending.filter_map(|id| Some((parts.get(id)?.clone(), id)));
         let mut first: Vec<(P, PartId)> = pending.collect();
         first.sort_by(|one, other| other.cmp(one));
-        Self {
-            first,
-            later: BTreeMap::new(),
-            evaluated: vec![false; parts.bound()],
-        }
+        Self { first, later: BTreeMap::new(), evaluated: vec![false; parts.bound()] }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -54,11 +50,7 @@ impl<P: Clone + Eq + Hash + Ord> Queue<P> {
             (Some((first, _)), Some(later)) => later < first,
             (first, _) => first.is_none(),
         };
-        let next = if is_later {
-            self.later.pop_first()
-        } else {
-            self.first.pop()
-        };
+        let next = if is_later { self.later.pop_first() } else { self.first.pop() };
         let (_, id) = next.as_ref()?;
         self.evaluated[id.0 as usize] = true;
         next
@@ -68,10 +60,7 @@ impl<P: Clone + Eq + Hash + Ord> Queue<P> {
     pub(crate) fn push(&mut self, id: PartId, parts: &Parts<P>) {
         if !self.has_evaluated(id)
             && let Some(part) = parts.get(id)
-            && self
-                .first
-                .binary_search_by(|(have, _)| part.cmp(have))
-                .is_err()
+            && self.first.binary_search_by(|(have, _)| part.cmp(have)).is_err()
         {
             self.later.insert(part.clone(), id);
         }

@@ -76,12 +76,7 @@ pub(crate) struct Claim {
 
 impl<C: Capability> Reads<C> {
     pub(crate) fn with_sources(sources: Vec<Read>) -> Self {
-        Self {
-            sources,
-            claims: Vec::new(),
-            absent: SmallVec::new(),
-            ranges: Vec::new(),
-        }
+        Self { sources, claims: Vec::new(), absent: SmallVec::new(), ranges: Vec::new() }
     }
 
     /// `true` if the part has claimed a value that no other part claims.
@@ -142,9 +137,7 @@ impl<'a> PartRow<'a> {
 
 impl<C: Capability> fmt::Debug for Reader<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader")
-            .field("part", &self.part)
-            .finish_non_exhaustive()
+        f.debug_struct("Reader").field("part", &self.part).finish_non_exhaustive()
     }
 }
 
@@ -160,12 +153,7 @@ impl<'a, C: Capability> Reader<'a, C> {
         reads: Reads<C>,
     ) -> Self {
         let own = part.map(|(part, _)| OwnRows::new(part, scene.index));
-        Self {
-            scene,
-            part,
-            own: own.unwrap_or_default(),
-            reads: RefCell::new(reads),
-        }
+        Self { scene, part, own: own.unwrap_or_default(), reads: RefCell::new(reads) }
     }
 
     /// Rows of the part, and what it has read.
@@ -196,12 +184,7 @@ impl<'a, C: Capability> Reader<'a, C> {
     /// A value that many parts read. It is computed when it is first read, and again when something
     /// changed that it has read. Only if the new value differs, its readers are pending.
     pub fn shared(&self, key: &C::SharedKey) -> Arc<C::Shared> {
-        let Scene {
-            capability,
-            index,
-            shared,
-            ..
-        } = self.scene;
+        let Scene { capability, index, shared, .. } = self.scene;
         let source = index.layout.shared_source(key);
         self.record(source);
         if let Some(value) = shared.borrow().get(source, key) {
@@ -240,13 +223,8 @@ impl<'a, C: Capability> Reader<'a, C> {
         let mut others = others.filter(|other| *other != part).peekable();
         let mut reads = self.reads.borrow_mut();
         reads.sources.push(Read::new(source, true));
-        reads.claims.push(Claim {
-            source,
-            is_contested: others.peek().is_some(),
-        });
-        let first = others
-            .filter_map(|other| self.scene.parts.get(other))
-            .min()?;
+        reads.claims.push(Claim { source, is_contested: others.peek().is_some() });
+        let first = others.filter_map(|other| self.scene.parts.get(other)).min()?;
         (first < key).then_some(first)
     }
 
@@ -317,15 +295,11 @@ impl<'a, C: Capability> Reader<'a, C> {
         range: RangeInclusive<C::Part>,
     ) -> impl Iterator<Item = (&'a C::Part, PartRow<'a>)> + use<'a, C> {
         let Scene { index, parts, .. } = self.scene;
-        let mut found: Vec<(&C::Part, PartId)> = parts
-            .iter()
-            .filter(|(part, _)| range.contains(part))
-            .collect();
+        let mut found: Vec<(&C::Part, PartId)> =
+            parts.iter().filter(|(part, _)| range.contains(part)).collect();
         found.sort_unstable();
         self.reads.borrow_mut().ranges.push(range);
-        found
-            .into_iter()
-            .flat_map(|(part, id)| rows_of(index, id).map(move |row| (part, row)))
+        found.into_iter().flat_map(|(part, id)| rows_of(index, id).map(move |row| (part, row)))
     }
 
     /// Rows that hold a row of a part.
@@ -338,10 +312,7 @@ impl<'a, C: Capability> Reader<'a, C> {
             .filter_map(|uuid| Some(index.view(holder, index.row(holder, uuid)?)))
             .collect();
         // A holder may get another name.
-        for key in holders
-            .iter()
-            .flat_map(|row| index.keys_of(holder, row.row))
-        {
+        for key in holders.iter().flat_map(|row| index.keys_of(holder, row.row)) {
             self.record(key.source());
         }
         holders.into_iter()
@@ -355,16 +326,11 @@ impl<'a, C: Capability> Reader<'a, C> {
     /// Returns `true` if the database's schema has this column.
     pub fn has_column<T>(&self, table: Table<T>, column: &str) -> bool {
         let columns = &self.scene.index.layout.table(table.place).columns;
-        columns
-            .iter()
-            .any(|(name, id, _)| *name == column && id.is_some())
+        columns.iter().any(|(name, id, _)| *name == column && id.is_some())
     }
 
     pub(crate) fn record(&self, source: Source) {
-        self.reads
-            .borrow_mut()
-            .sources
-            .push(Read::new(source, false));
+        self.reads.borrow_mut().sources.push(Read::new(source, false));
     }
 }
 

@@ -33,10 +33,7 @@ impl<C: Capability> fmt::Debug for Reports<C> {
 
 impl<C: Capability> Default for Reports<C> {
     fn default() -> Self {
-        Self {
-            by_part: Vec::new(),
-            changed: None,
-        }
+        Self { by_part: Vec::new(), changed: None }
     }
 }
 
@@ -80,9 +77,6 @@ impl<C: Capability> Reports<C> {
         let first = first.filter(|(_, id)| self.get(*id).is_some());
         let first = first.map(|(part, _)| ChangedReport { part, former: None });
         let later = self.changed.iter().flatten();
-        first.chain(later.map(|(part, former)| ChangedReport {
-            part,
-            former: former.as_ref(),
-        }))
+        first.chain(later.map(|(part, former)| ChangedReport { part, former: former.as_ref() }))
     }
 }

@@ -85,11 +85,7 @@ impl Resolved {
                 let table = schema.table_by_name(holder).map(|(_, table)| table);
                 let column = table.and_then(|table| table.column_id(spec.column));
                 let ty = table.zip(column).map(|(table, id)| table.column_type(id));
-                ResolvedHolding {
-                    spec: *spec,
-                    column,
-                    is_single: ty.is_some_and(|ty| ty.max == 1),
-                }
+                ResolvedHolding { spec: *spec, column, is_single: ty.is_some_and(|ty| ty.max == 1) }
             })
             .collect();
         let tables = (0..).zip(&layout.tables).map(|(place, spec)| {
@@ -118,11 +114,7 @@ impl Resolved {
             let members = spec.members.and_then(|name| {
                 let place = spec.columns.iter().position(|have| *have == name)?;
                 let column = column(name);
-                Some(MembersColumn {
-                    name,
-                    place,
-                    column,
-                })
+                Some(MembersColumn { name, place, column })
             });
             let columns = spec.columns.iter();
             ResolvedTable {
@@ -132,9 +124,7 @@ impl Resolved {
                 phases: spec.phases,
                 staged: spec.staged,
                 members,
-                columns: columns
-                    .map(|name| (*name, column(name), rule(name)))
-                    .collect(),
+                columns: columns.map(|name| (*name, column(name), rule(name))).collect(),
                 identity: ResolvedIdentity::new(spec, schema),
                 name_column: column("name"),
                 external_ids: column("external_ids"),
@@ -142,11 +132,7 @@ impl Resolved {
                 holds,
             }
         });
-        Self {
-            tables: tables.collect(),
-            hasher: RandomState::default(),
-            holdings,
-        }
+        Self { tables: tables.collect(), hasher: RandomState::default(), holdings }
     }
 
     /// Places of all tables.
@@ -247,13 +233,7 @@ impl ResolvedIdentity {
             let mut indexes = table.indexes.iter();
             indexes.position(|index| !is_in_holder && !ids.is_empty() && *index == ids)
         });
-        Self {
-            is_in_holder,
-            is_in_part,
-            columns,
-            external_id,
-            unique_index,
-        }
+        Self { is_in_holder, is_in_part, columns, external_id, unique_index }
     }
 
     /// Values of a wanted row in the columns of the identity.

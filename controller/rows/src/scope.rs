@@ -96,9 +96,6 @@ mod tests {
         assert_eq!(keeper(&["network red", "Node n1"]), None);
         assert_eq!(keeper(&["network blue", "Node n9"]), None);
         assert_eq!(keeper(&["network red", "Node n9"]), Some("Node n9".into()));
-        assert_eq!(
-            keeper(&["network green", "Node n1"]),
-            Some("network green".into())
-        );
+        assert_eq!(keeper(&["network green", "Node n1"]), Some("network green".into()));
     }
 }

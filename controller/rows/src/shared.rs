@@ -35,9 +35,7 @@ pub(crate) struct SharedValues<C: Capability> {
 
 impl<C: Capability> fmt::Debug for SharedValues<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SharedValues")
-            .field("len", &self.len())
-            .finish_non_exhaustive()
+        f.debug_struct("SharedValues").field("len", &self.len()).finish_non_exhaustive()
     }
 }
 

@@ -100,9 +100,7 @@ impl Step {
             .into_iter()
             .flat_map(|row| row.held_by.iter().chain(&row.holds))
             .map(|(_, target)| *target);
-        let of_membership = membership
-            .into_iter()
-            .flat_map(|held| [held.holder, held.held]);
+        let of_membership = membership.into_iter().flat_map(|held| [held.holder, held.held]);
         of_rows.chain(of_membership).filter_map(Target::key)
     }
 }

@@ -134,10 +134,7 @@ pub(crate) struct HoldingSpec {
 
 impl<P> Default for Layout<P> {
     fn default() -> Self {
-        Self {
-            tables: Vec::new(),
-            holdings: Vec::new(),
-        }
+        Self { tables: Vec::new(), holdings: Vec::new() }
     }
 }
 
@@ -157,13 +154,7 @@ impl<P> Layout<P> {
             staged: None,
             members: None,
         });
-        Declared {
-            layout: self,
-            table: Table {
-                place,
-                row: PhantomData,
-            },
-        }
+        Declared { layout: self, table: Table { place, row: PhantomData } }
     }
 
     /// Declares that rows of one table hold rows of another. Members of the column are managed one
@@ -194,12 +185,7 @@ impl<P> Layout<P> {
         held: TablePlace,
         is_exclusive: bool,
     ) -> Holding {
-        self.holdings.push(HoldingSpec {
-            column,
-            holder,
-            held,
-            is_exclusive,
-        });
+        self.holdings.push(HoldingSpec { column, holder, held, is_exclusive });
         Holding(u8::try_from(self.holdings.len() - 1).unwrap_or(u8::MAX))
     }
 }
@@ -300,12 +286,8 @@ impl<'a> RowView<'a> {
 
     /// Value of column `name`; empty if the table has none.
     pub fn name(&self) -> &'a str {
-        let name = self
-            .table
-            .name_column
-            .and_then(|id| self.row.values.get(id));
-        name.and_then(|name| name.as_scalar()?.as_str())
-            .unwrap_or_default()
+        let name = self.table.name_column.and_then(|id| self.row.values.get(id));
+        name.and_then(|name| name.as_scalar()?.as_str()).unwrap_or_default()
     }
 
     /// Value of a key of column `external_ids`.

@@ -142,10 +142,7 @@ impl<'a> Writer<'a> {
         }
         self.write_staged()?;
         self.write_rows()?;
-        Ok(Change {
-            more,
-            ..self.finish(comment)
-        })
+        Ok(Change { more, ..self.finish(comment) })
     }
 
     /// Takes a step, and before it the new rows that it refers to. Returns how many steps were
@@ -167,11 +164,7 @@ impl<'a> Writer<'a> {
         }
         match step.action {
             Action::Insert(row) => self.insert(row),
-            Action::Update {
-                table,
-                row,
-                columns,
-            } => {
+            Action::Update { table, row, columns } => {
                 if self.layout.table(table).staged.is_some() {
                     self.stage((table, row), columns);
                 } else {
@@ -179,12 +172,7 @@ impl<'a> Writer<'a> {
                 }
             }
             Action::Attach(membership) => self.attach(membership),
-            Action::Detach {
-                holding,
-                holder,
-                held,
-                goes,
-            } => {
+            Action::Detach { holding, holder, held, goes } => {
                 if goes {
                     self.deleted.insert(held);
                 }
@@ -197,17 +185,11 @@ impl<'a> Writer<'a> {
                 self.deleted.insert(row);
                 self.dissolved.insert(row);
             }
-            Action::Mutate {
-                table,
-                row,
-                mutator,
-                members,
-            } => {
+            Action::Mutate { table, row, mutator, members } => {
                 let table = self.layout.table(table);
                 let column = table.members.map_or("", |members| members.name);
                 let members = Datum::Set(Set::from_vec(members));
-                self.txn
-                    .mutate_row(table.name, row, column, mutator, members)?;
+                self.txn.mutate_row(table.name, row, column, mutator, members)?;
                 self.changed.insert(row);
             }
         }
@@ -251,19 +233,11 @@ impl<'a> Writer<'a> {
         self.inserted += 1;
         for (holding, holder) in std::mem::take(&mut row.held_by) {
             let held = Target::There(uuid);
-            self.attach(Membership {
-                holding,
-                holder,
-                held,
-            });
+            self.attach(Membership { holding, holder, held });
         }
         for (holding, held) in std::mem::take(&mut row.holds) {
             let holder = Target::There(uuid);
-            self.attach(Membership {
-                holding,
-                holder,
-                held,
-            });
+            self.attach(Membership { holding, holder, held });
         }
         self.new_rows.push((uuid, row));
     }
@@ -308,11 +282,8 @@ impl<'a> Writer<'a> {
                     }
                 }
             }
-            let columns = table
-                .columns
-                .iter()
-                .zip(data)
-                .map(|((name, id, _), value)| (*name, *id, value));
+            let columns =
+                table.columns.iter().zip(data).map(|((name, id, _), value)| (*name, *id, value));
             if let Some(id) = table.id {
                 let values = columns.chain(references);
                 self.txn.insert_reserved(uuid, id, values)?;
@@ -335,8 +306,7 @@ impl<'a> Writer<'a> {
             let spec = self.layout.holding(holding).spec;
             let table = self.layout.table(spec.holder).name;
             let lost = Datum::Set(Set::from_vec(lost));
-            self.txn
-                .mutate_row(table, holder, spec.column, Mutator::Delete, lost)?;
+            self.txn.mutate_row(table, holder, spec.column, Mutator::Delete, lost)?;
             self.changed.insert(holder);
         }
         for ((holding, holder), gained) in std::mem::take(&mut self.gains) {
@@ -348,8 +318,7 @@ impl<'a> Writer<'a> {
             if resolved.is_single {
                 self.txn.set_row(table, holder, [(column, gained)])?;
             } else {
-                self.txn
-                    .mutate_row(table, holder, column, Mutator::Insert, gained)?;
+                self.txn.mutate_row(table, holder, column, Mutator::Insert, gained)?;
             }
             self.changed.insert(holder);
         }

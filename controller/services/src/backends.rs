@@ -36,10 +36,7 @@ impl<'a> PortEndpoints<'a> {
                 endpoints.extend(&slice.endpoints);
             }
         }
-        Self {
-            endpoints: by_number,
-            publishes_unready: service.publishes_unready,
-        }
+        Self { endpoints: by_number, publishes_unready: service.publishes_unready }
     }
 
     /// The endpoints on all nodes.
@@ -62,9 +59,7 @@ impl<'a> PortEndpoints<'a> {
                     endpoint.state == state
                         || self.publishes_unready && state == EndpointState::Ready
                 });
-                endpoints
-                    .flat_map(|endpoint| endpoint.addresses.iter().copied())
-                    .collect()
+                endpoints.flat_map(|endpoint| endpoint.addresses.iter().copied()).collect()
             };
             let mut addresses: Vec<IpAddr> = of_state(EndpointState::Ready);
             if addresses.is_empty() {

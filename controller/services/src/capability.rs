@@ -29,10 +29,7 @@ impl Part {
         let (namespace, name) = owner.split_once('/')?;
         Some(Self {
             network: network.into(),
-            service: ServiceKey {
-                namespace: namespace.into(),
-                name: name.into(),
-            },
+            service: ServiceKey { namespace: namespace.into(), name: name.into() },
         })
     }
 }
@@ -73,9 +70,7 @@ impl Capability for Services {
     const KINDS: &'static [Kind] = &[Kind::Zone, Kind::Nodes, Kind::Networks, Kind::Services];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, _: &Part) {}
@@ -159,9 +154,8 @@ impl Services {
         let Some(network) = network else {
             return rows.keep_rest();
         };
-        let place = inputs
-            .node(zone)
-            .and_then(|node| NodePlace::new(node, network, inputs.settings()));
+        let place =
+            inputs.node(zone).and_then(|node| NodePlace::new(node, network, inputs.settings()));
         let scene = Scene {
             settings: inputs.settings(),
             node: zone,
@@ -192,14 +186,7 @@ impl Services {
                 ))
             }));
         }
-        let made = load_balancers(
-            network,
-            service,
-            inputs.settings(),
-            zone,
-            place.as_ref(),
-            rules,
-        );
+        let made = load_balancers(network, service, inputs.settings(), zone, place.as_ref(), rules);
         let table = self.tables.load_balancers;
         for made in made {
             // OVN-Kubernetes knows the endpoints of its load balancers better than manifests do.
@@ -218,11 +205,7 @@ impl Services {
             }
         }
         let problems = problems.into_iter();
-        rows.report(
-            problems
-                .map(|problem| ObjectProblem::new(&service.key, problem))
-                .collect(),
-        );
+        rows.report(problems.map(|problem| ObjectProblem::new(&service.key, problem)).collect());
     }
 }
 
@@ -266,9 +249,5 @@ fn claimed(
         }
         other.is_none()
     });
-    PortAddresses {
-        cluster_ips,
-        external_ips,
-        node_port,
-    }
+    PortAddresses { cluster_ips, external_ips, node_port }
 }

@@ -22,21 +22,15 @@ pub fn derived_slices(objects: &ZoneObjects) -> Vec<EndpointSlice> {
         .filter(|service| !objects.has_mirrored_slices(&service.key))
         .filter_map(|service| {
             let network = objects.primary_network_of(&service.key.namespace)?;
-            Some(slices_of(
-                service,
-                objects.primary_network(network)?,
-                objects,
-            ))
+            Some(slices_of(service, objects.primary_network(network)?, objects))
         })
         .flatten()
         .collect()
 }
 
 fn slices_of(service: &Service, network: &Network, objects: &ZoneObjects) -> Vec<EndpointSlice> {
-    let selected: Vec<&Arc<Pod>> = objects
-        .pods_in(&service.key.namespace)
-        .filter(|pod| is_selected(service, pod))
-        .collect();
+    let selected: Vec<&Arc<Pod>> =
+        objects.pods_in(&service.key.namespace).filter(|pod| is_selected(service, pod)).collect();
     let mut slices = Vec::new();
     for port in &service.ports {
         // Pods may have different numbers under one name, and a slice has one number.
@@ -50,11 +44,8 @@ fn slices_of(service: &Service, network: &Network, objects: &ZoneObjects) -> Vec
         for (number, endpoints) in by_number {
             slices.push(EndpointSlice {
                 service: service.key.clone(),
-                name: format!(
-                    "{}-{}-{}-{number}",
-                    service.key.name, port.protocol, port.name
-                )
-                .into(),
+                name: format!("{}-{}-{}-{number}", service.key.name, port.protocol, port.name)
+                    .into(),
                 network: Some(network.name.clone()),
                 endpoints,
                 ports: vec![EndpointPort {

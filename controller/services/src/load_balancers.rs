@@ -45,11 +45,7 @@ pub(super) fn load_balancers(
         .into_iter()
         .filter_map(|family| settings.masquerade_address(MasqueradePlace::Hairpin, family));
     let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
-    let common = Common {
-        network,
-        service,
-        hairpin_addresses: addresses.join(" "),
-    };
+    let common = Common { network, service, hairpin_addresses: addresses.join(" ") };
     let mut rows = Vec::new();
     for (protocol, mut rules) in rules {
         let cluster = std::mem::take(&mut rules.cluster);
@@ -79,12 +75,7 @@ impl Common<'_> {
             has_rules.then(|| self.load_balancer(protocol, &format!("{scope}_{node}"), vips))
         };
         let mut rows = Vec::new();
-        let ProtocolRules {
-            router,
-            local_router,
-            switch,
-            ..
-        } = rules;
+        let ProtocolRules { router, local_router, switch, .. } = rules;
         if let Some(gateway) = &place.gateway {
             if router == switch {
                 rows.extend(make("node_router+switch", router).map(|mut made| {
@@ -112,9 +103,7 @@ impl Common<'_> {
     }
 
     fn load_balancer(&self, protocol: Protocol, scope: &str, vips: Vips) -> LoadBalancerRows {
-        let Self {
-            network, service, ..
-        } = self;
+        let Self { network, service, .. } = self;
         let prefix = network_prefix(&network.name);
         let row = LoadBalancer {
             name: format!("{prefix}Service_{}_{protocol}_{scope}", service.key),
@@ -126,11 +115,9 @@ impl Common<'_> {
             vips,
             options: self.options(),
             selection_fields: match service.affinity_timeout {
-                Some(MAX_AFFINITY_TIMEOUT) => [
-                    LoadBalancerSelectionFields::IpSrc,
-                    LoadBalancerSelectionFields::IpDst,
-                ]
-                .into(),
+                Some(MAX_AFFINITY_TIMEOUT) => {
+                    [LoadBalancerSelectionFields::IpSrc, LoadBalancerSelectionFields::IpDst].into()
+                }
                 _ => [].into(),
             },
             external_ids: texts([
@@ -141,12 +128,7 @@ impl Common<'_> {
             ]),
             ..LoadBalancer::default()
         };
-        LoadBalancerRows {
-            row,
-            groups: Vec::new(),
-            routers: Vec::new(),
-            switches: Vec::new(),
-        }
+        LoadBalancerRows { row, groups: Vec::new(), routers: Vec::new(), switches: Vec::new() }
     }
 
     fn options(&self) -> BTreeMap<String, String> {

@@ -79,11 +79,7 @@ impl Scene<'_> {
         };
         let is_external_local = self.service.is_external_local;
         let external = |is_node_port| {
-            if is_external_local {
-                Scope::ExternalLocal { is_node_port }
-            } else {
-                Scope::Cluster
-            }
+            if is_external_local { Scope::ExternalLocal { is_node_port } } else { Scope::Cluster }
         };
         if let (Some(number), Some(place)) = (addresses.node_port, self.place) {
             let of_node = forwarding(&place.node_port_addresses, number, external(true));
@@ -97,11 +93,7 @@ impl Scene<'_> {
             everywhere.extend(&addresses.external_ips);
         }
         let is_internal_local = self.service.is_internal_local;
-        let scope = if is_internal_local {
-            Scope::InternalLocal
-        } else {
-            Scope::Cluster
-        };
+        let scope = if is_internal_local { Scope::InternalLocal } else { Scope::Cluster };
         let inside = forwarding(&everywhere, port.port, scope);
         if is_internal_local || all.outside(self.network).next().is_some() {
             self.add_node_rules(&inside, rules);
@@ -157,10 +149,7 @@ impl Scene<'_> {
         backends.replace(|address| {
             let is_own = own.contains(&address);
             let family = IpFamily::of(address);
-            let host = || {
-                self.settings
-                    .masquerade_address(MasqueradePlace::Host, family)
-            };
+            let host = || self.settings.masquerade_address(MasqueradePlace::Host, family);
             is_own.then(host)?
         })
     }

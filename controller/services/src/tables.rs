@@ -45,11 +45,8 @@ impl Tables {
 
 fn load_balancer(row: &RowView<'_>) -> Owner<Part> {
     let is_of_service = row.external_id(key::KIND) == Some(SERVICE);
-    let owner = row
-        .external_id(key::NETWORK)
-        .zip(row.external_id(key::OWNER));
-    let part = owner
-        .filter(|_| is_of_service)
-        .and_then(|(network, owner)| Part::new(network, owner));
+    let owner = row.external_id(key::NETWORK).zip(row.external_id(key::OWNER));
+    let part =
+        owner.filter(|_| is_of_service).and_then(|(network, owner)| Part::new(network, owner));
     part.map_or(Owner::Unowned, Owner::Part)
 }

@@ -68,9 +68,7 @@ impl Capability for Vpcs {
     const KINDS: &'static [()] = &[()];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, part: &Part) -> Part {

@@ -54,13 +54,8 @@ impl ZoneVpcs {
                 .switches()
                 .map(|(name, subnet)| (name.clone(), Arc::new(subnet)))
                 .collect(),
-            eips: scene
-                .wired_eips()
-                .map(|(name, eip)| (name.clone(), Arc::new(eip)))
-                .collect(),
-            nats: nats
-                .filter_map(|(key, nat)| Some((key, Arc::new(nat.ok()?))))
-                .collect(),
+            eips: scene.wired_eips().map(|(name, eip)| (name.clone(), Arc::new(eip))).collect(),
+            nats: nats.filter_map(|(key, nat)| Some((key, Arc::new(nat.ok()?)))).collect(),
             ports: scene
                 .wired_ports()
                 .map(|(name, port)| (Arc::from(name), Arc::new(port)))

@@ -177,16 +177,8 @@ pub(super) struct Tables {
 impl Tables {
     pub(super) fn declare(layout: &mut Layout<Part>) -> Self {
         let by_name = Identity::NAME;
-        let phases = Phases {
-            come: CONNECT,
-            change: CONNECT,
-            go: CONNECT,
-        };
-        let guards = Phases {
-            come: GUARD,
-            change: GUARD,
-            go: RELEASE,
-        };
+        let phases = Phases { come: CONNECT, change: CONNECT, go: CONNECT };
+        let guards = Phases { come: GUARD, change: GUARD, go: RELEASE };
         let routers = layout
             .table(by_name)
             .shared()
@@ -203,12 +195,7 @@ impl Tables {
             .phases(phases)
             .declare();
         let routes = layout
-            .table(Identity::InHolder(&[
-                "route_table",
-                "policy",
-                "ip_prefix",
-                "nexthop",
-            ]))
+            .table(Identity::InHolder(&["route_table", "policy", "ip_prefix", "nexthop"]))
             .owned_by(owner)
             .phases(phases)
             .declare();
@@ -217,26 +204,12 @@ impl Tables {
             .owned_by(owner)
             .phases(guards)
             .declare();
-        let chassis = layout
-            .table(by_name)
-            .owned_by(owner)
-            .phases(phases)
-            .declare();
-        let switches = layout
-            .table(by_name)
-            .shared()
-            .owned_by(owner)
-            .phases(phases)
-            .declare();
+        let chassis = layout.table(by_name).owned_by(owner).phases(phases).declare();
+        let switches = layout.table(by_name).shared().owned_by(owner).phases(phases).declare();
         let switch_ports = layout
             .table(by_name)
             .shared()
-            .own_keys(&[
-                "network_name",
-                "nat-addresses",
-                "ipv4_network",
-                "ipv6_network",
-            ])
+            .own_keys(&["network_name", "nat-addresses", "ipv4_network", "ipv6_network"])
             .own_columns(&["tag", "port_security"])
             .owned_by(owner)
             .phases(phases)
@@ -246,17 +219,9 @@ impl Tables {
             .owned_by(owner)
             .phases(phases)
             .declare();
-        let balancers = layout
-            .table(by_name)
-            .owned_by(owner_of_rule)
-            .phases(phases)
-            .declare();
-        let vpc_balancers = layout
-            .table(by_name)
-            .shared()
-            .owned_by(owner_of_vpc)
-            .phases(phases)
-            .declare();
+        let balancers = layout.table(by_name).owned_by(owner_of_rule).phases(phases).declare();
+        let vpc_balancers =
+            layout.table(by_name).shared().owned_by(owner_of_vpc).phases(phases).declare();
         let address_sets = layout
             .table(by_name)
             .owned_by(owner)

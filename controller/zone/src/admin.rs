@@ -66,10 +66,7 @@ impl ZoneObjects {
     /// Nodes whose addresses cannot be read, by the fields of the rules that select them. As in
     /// OVN-Kubernetes, the policy is not applied.
     pub fn unread_nodes(&self, policy: &AdminPolicy) -> Vec<(String, Arc<str>)> {
-        let rules = [
-            ("ingress", "from", &policy.ingress),
-            ("egress", "to", &policy.egress),
-        ];
+        let rules = [("ingress", "from", &policy.ingress), ("egress", "to", &policy.egress)];
         let unread = rules.into_iter().flat_map(|(direction, peers, rules)| {
             rules.iter().enumerate().filter_map(move |(index, rule)| {
                 let node = self.unread_node(&rule.nodes)?.clone();
@@ -82,9 +79,7 @@ impl ZoneObjects {
     /// `true` if the policy, as this version has it, is about the pod, as this version has it.
     fn relates(&self, policy: &AdminPolicyKey, pod: &PodKey) -> bool {
         let policy = self.admin_policies.get(policy);
-        policy
-            .zip(self.selectable_pod(pod))
-            .is_some_and(|(policy, pod)| self.is_about(policy, pod))
+        policy.zip(self.selectable_pod(pod)).is_some_and(|(policy, pod)| self.is_about(policy, pod))
     }
 
     /// Calls `changed` for the policies of administrators that differ, and for the pods whose
@@ -103,11 +98,7 @@ impl ZoneObjects {
         for policy in self.admin_policies.values() {
             let has_names = rules(policy).any(|rule| !rule.named_ports.is_empty());
             let mut pods = pods.iter().filter(|_| has_names);
-            if pods.any(|pod| {
-                [earlier, self]
-                    .iter()
-                    .any(|of| of.relates(&policy.key, pod))
-            }) {
+            if pods.any(|pod| [earlier, self].iter().any(|of| of.relates(&policy.key, pod))) {
                 changed(Cell::NamedPorts(policy.key.clone()));
             }
         }

@@ -116,10 +116,7 @@ where
     fn plan(&mut self, inputs: &C::Inputs, snapshot: &Snapshot) -> Vec<SubjectChange> {
         let changes = self.plan(inputs, snapshot).changes.into_iter();
         changes
-            .map(|(group, change)| SubjectChange {
-                subject: C::subject(&group),
-                change,
-            })
+            .map(|(group, change)| SubjectChange { subject: C::subject(&group), change })
             .collect()
     }
 

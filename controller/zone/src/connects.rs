@@ -75,10 +75,7 @@ impl ZoneObjects {
         let networks = networks.iter().map(|network| {
             let known = earlier.get(&network.id);
             let known = known.filter(|known| ***known == *network).cloned();
-            (
-                network.id,
-                known.unwrap_or_else(|| Arc::new(network.clone())),
-            )
+            (network.id, known.unwrap_or_else(|| Arc::new(network.clone())))
         });
         self.connectable = networks.collect();
         if self.connectable == earlier {
@@ -179,10 +176,9 @@ impl ZoneObjects {
                         changed(Cell::Link(*id, *network));
                     }
                 }
-                DiffItem::Update {
-                    old: (_, old),
-                    new: (id, new),
-                } => changed_node(*id, (old, new), &self.connectable, changed),
+                DiffItem::Update { old: (_, old), new: (id, new) } => {
+                    changed_node(*id, (old, new), &self.connectable, changed)
+                }
             }
         }
         for id in changed_keys(&earlier.connectable, &self.connectable) {
@@ -196,10 +192,9 @@ impl ZoneObjects {
                 DiffItem::Add(name, input) | DiffItem::Remove(name, input) => {
                     new_connect(name, input, changed);
                 }
-                DiffItem::Update {
-                    old: (_, old),
-                    new: (name, new),
-                } => changed_connect(name, (old, new), changed),
+                DiffItem::Update { old: (_, old), new: (name, new) } => {
+                    changed_connect(name, (old, new), changed)
+                }
             }
         }
     }

@@ -79,10 +79,7 @@ impl ZoneObjects {
         Some(FirewallContext {
             network: network.name.clone(),
             subnets: network.subnets.clone(),
-            logging: AclLogging {
-                pass: None,
-                ..logging.unwrap_or_default()
-            },
+            logging: AclLogging { pass: None, ..logging.unwrap_or_default() },
         })
     }
 }

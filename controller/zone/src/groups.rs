@@ -56,9 +56,7 @@ impl ZoneObjects {
         let Some(namespace) = self.namespaces.get(name) else {
             return BTreeMap::new();
         };
-        let in_secondary = NamespaceGroup {
-            has_multicast: false,
-        };
+        let in_secondary = NamespaceGroup { has_multicast: false };
         let networks = self.attached.values();
         let secondary = networks.filter(|network| network.role == Role::Secondary);
         let secondary = secondary.filter(|_| has(Feature::EgressFirewall));
@@ -74,10 +72,7 @@ impl ZoneObjects {
 
     /// Sets the port group of a namespace in a network. `None`: there is none.
     fn set_group(&mut self, network: Arc<str>, name: &Arc<str>, group: Option<NamespaceGroup>) {
-        let place = NetworkNamespace {
-            network,
-            namespace: name.clone(),
-        };
+        let place = NetworkNamespace { network, namespace: name.clone() };
         let known = self.groups.get(&place).cloned();
         if known == group {
             return;

@@ -31,9 +31,7 @@ impl ZoneNamespace {
         let text = annotations.get(ACL_LOGGING).map_or("", String::as_str);
         let (logging, logging_problems) = AclLogging::read(text);
         let mut labels = labels.clone();
-        labels
-            .entry(NAME_LABEL.to_owned())
-            .or_insert_with(|| name.to_owned());
+        labels.entry(NAME_LABEL.to_owned()).or_insert_with(|| name.to_owned());
         Self {
             labels,
             logging,

@@ -5,18 +5,11 @@ use patchbay_model::{ClusterSettings, Feature, object_kind};
 /// Kinds from which the networks of a zone follow, and with them the rows of every capability. With
 /// dynamic allocation, pods, connects and EgressIPs determine which networks the zone has.
 pub fn network_kinds(settings: &ClusterSettings) -> Vec<&'static str> {
-    let mut kinds = vec![
-        object_kind::NODE,
-        object_kind::NAMESPACE,
-        object_kind::ATTACHMENT_DEFINITION,
-    ];
+    let mut kinds =
+        vec![object_kind::NODE, object_kind::NAMESPACE, object_kind::ATTACHMENT_DEFINITION];
     if settings.has_feature(Feature::DynamicUdnAllocation) {
         kinds.extend([object_kind::POD, object_kind::CONNECT]);
-        kinds.extend(kinds_of(
-            settings,
-            Feature::EgressIp,
-            &[object_kind::EGRESS_IP],
-        ));
+        kinds.extend(kinds_of(settings, Feature::EgressIp, &[object_kind::EGRESS_IP]));
     }
     kinds
 }
@@ -29,11 +22,7 @@ pub fn pod_kinds(settings: &ClusterSettings) -> Vec<&'static str> {
         object_kind::NETWORK_POLICY,
         object_kind::MULTI_NETWORK_POLICY,
     ]);
-    kinds.extend(kinds_of(
-        settings,
-        Feature::EgressFirewall,
-        &[object_kind::EGRESS_FIREWALL],
-    ));
+    kinds.extend(kinds_of(settings, Feature::EgressFirewall, &[object_kind::EGRESS_FIREWALL]));
     kinds
 }
 

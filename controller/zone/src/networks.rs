@@ -93,9 +93,7 @@ impl NetworkKind {
     /// Subnets of the pods of an overlay network.
     pub fn pod_subnets(&self) -> impl Iterator<Item = IpNet> {
         let subnets = self.overlay().into_iter();
-        subnets
-            .flat_map(|network| &network.network.pod_subnets)
-            .map(|subnet| subnet.cidr)
+        subnets.flat_map(|network| &network.network.pod_subnets).map(|subnet| subnet.cidr)
     }
 
     /// `true` if OVN-Kubernetes makes the switch of the zone's node again after this change: its
@@ -119,9 +117,7 @@ impl ZoneObjects {
     ) {
         let earlier = std::mem::take(&mut self.networks);
         self.primary.clear();
-        let usable = definitions
-            .iter()
-            .filter(|(key, _)| !networks.problems().contains_key(*key));
+        let usable = definitions.iter().filter(|(key, _)| !networks.problems().contains_key(*key));
         for localnet in usable.filter_map(|(_, definition)| Localnet::read(definition)) {
             let name = localnet.name.clone();
             self.insert_network(&name, NetworkKind::Localnet(localnet), &earlier);
@@ -160,23 +156,16 @@ impl ZoneObjects {
         earlier: &OrdMap<Arc<str>, Arc<ZoneNetwork>>,
     ) {
         let prefix: Arc<str> = network_prefix(name).into();
-        let known = earlier
-            .get(&prefix)
-            .filter(|known| *known.name == *name && known.kind == kind);
+        let known = earlier.get(&prefix).filter(|known| *known.name == *name && known.kind == kind);
         let network = known.cloned().unwrap_or_else(|| {
-            Arc::new(ZoneNetwork {
-                name: name.into(),
-                kind,
-                switch: NodeSwitch::default(),
-            })
+            Arc::new(ZoneNetwork { name: name.into(), kind, switch: NodeSwitch::default() })
         });
         self.networks.insert(prefix, network);
     }
 
     /// Adds RouteAdvertisements, or replaces those of the name.
     pub fn put_advertisement(&mut self, object: RouteAdvertisement) {
-        self.advertisements
-            .insert(object.name.as_str().into(), Arc::new(object));
+        self.advertisements.insert(object.name.as_str().into(), Arc::new(object));
         self.follow_advertisements();
     }
 
@@ -213,9 +202,7 @@ impl ZoneObjects {
         };
         let of_object = |name: &String| {
             let object = self.advertisements.get(name.as_str());
-            object.map_or(Advertised::AsBefore, |object| {
-                advertised_on_node(object, &node.labels)
-            })
+            object.map_or(Advertised::AsBefore, |object| advertised_on_node(object, &node.labels))
         };
         let of_definitions = named.iter().map(|names| match names {
             Some(names) => names.iter().map(of_object).max().unwrap_or_default(),
@@ -300,9 +287,8 @@ impl ZoneObjects {
     /// Takes over what a running controller has known of networks: subnets of those that are gone,
     /// and switches that have been made again.
     pub fn follow_networks(&mut self, earlier: &Self) {
-        let changed: Vec<Arc<str>> = changed_keys(&earlier.networks, &self.networks)
-            .cloned()
-            .collect();
+        let changed: Vec<Arc<str>> =
+            changed_keys(&earlier.networks, &self.networks).cloned().collect();
         self.former_subnets = earlier.former_subnets.clone();
         let has_egress_ips = self.settings().has_feature(Feature::EgressIp);
         for prefix in &changed {
@@ -357,11 +343,8 @@ fn advertisements_by_network<'a>(
         let network = networks.by_nad(&definition.key);
         let network = network.filter(|network| network.role == Role::Primary);
         if let (Some(network), Some(text)) = (network, definition.advertisements) {
-            let names = if text.is_empty() {
-                Some(Vec::new())
-            } else {
-                serde_json::from_str(text).ok()
-            };
+            let names =
+                if text.is_empty() { Some(Vec::new()) } else { serde_json::from_str(text).ok() };
             named.entry(network.name.as_str()).or_default().push(names);
         }
     }

@@ -64,9 +64,8 @@ impl ZoneNode {
             // A node of a file has a derived uplink.
             primary_subnets.extend(uplink.iter().flat_map(|uplink| &uplink.addresses));
         }
-        let gateway_mtu = object
-            .annotations
-            .and_then(|annotations| annotations.get(GATEWAY_MTU_SUPPORT));
+        let gateway_mtu =
+            object.annotations.and_then(|annotations| annotations.get(GATEWAY_MTU_SUPPORT));
         Self {
             transit: transit_addresses(object.annotations).unwrap_or_default(),
             has_gateway_mtu: gateway_mtu.is_none_or(|value| value != "false"),

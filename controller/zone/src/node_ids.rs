@@ -185,12 +185,7 @@ mod tests {
 
     #[test]
     fn of_equally_old_nodes_the_first_by_name_owns_the_id() {
-        let nodes = [
-            node("c", Some(2)),
-            node("a", Some(2)),
-            node("b", Some(2)),
-            node("d", None),
-        ];
+        let nodes = [node("c", Some(2)), node("a", Some(2)), node("b", Some(2)), node("d", None)];
         let id = NodeId::try_new(2).unwrap();
         let mut ids = NodeIds::default();
         for node in &nodes {

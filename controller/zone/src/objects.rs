@@ -103,10 +103,7 @@ impl ZoneObjects {
     /// The zone of the node with this name, without objects.
     pub fn new(zone: &str, settings: &ClusterSettings) -> Self {
         Self {
-            zone: Arc::new(Zone {
-                name: zone.into(),
-                settings: settings.clone(),
-            }),
+            zone: Arc::new(Zone { name: zone.into(), settings: settings.clone() }),
             ..Self::default()
         }
     }
@@ -300,10 +297,8 @@ impl ZoneObjects {
         labelled: &BTreeSet<String>,
     ) {
         let policies: Vec<Arc<Policy>> = self.policies.values().cloned().collect();
-        let earlier: Vec<Vec<Arc<str>>> = policies
-            .iter()
-            .map(|policy| self.networks_of(policy))
-            .collect();
+        let earlier: Vec<Vec<Arc<str>>> =
+            policies.iter().map(|policy| self.networks_of(policy)).collect();
         self.replace_networks(networks, definitions);
         self.follow_owners();
         let attached = AttachedNetworks::new(networks, definitions.values(), labelled);
@@ -321,17 +316,13 @@ impl ZoneObjects {
 
     fn replace_definitions(&mut self, attached: &AttachedNetworks) {
         let definitions = attached.definitions();
-        self.definitions = definitions
-            .map(|(key, definition)| (key.clone(), definition.clone()))
-            .collect();
+        self.definitions =
+            definitions.map(|(key, definition)| (key.clone(), definition.clone())).collect();
         let networks = self.definitions.values().filter_map(network_of);
-        self.attached = networks
-            .map(|network| (network.name.clone(), network.clone()))
-            .collect();
+        self.attached = networks.map(|network| (network.name.clone(), network.clone())).collect();
         let primary = attached.primary();
-        self.primary_definitions = primary
-            .map(|(namespace, key)| (namespace.clone(), key.cloned()))
-            .collect();
+        self.primary_definitions =
+            primary.map(|(namespace, key)| (namespace.clone(), key.cloned())).collect();
         let primary = self.primary_definitions.iter();
         self.attached_primary = primary
             .filter_map(|(namespace, key)| {
@@ -407,10 +398,8 @@ impl ZoneObjects {
         if current == former {
             return;
         }
-        let (name, has_other_labels) = (
-            Arc::from(name),
-            current.map(|of| &of.labels) != former.map(|of| &of.labels),
-        );
+        let (name, has_other_labels) =
+            (Arc::from(name), current.map(|of| &of.labels) != former.map(|of| &of.labels));
         if has_other_labels {
             let mut selections = std::mem::take(&mut self.selections);
             selections.update_namespace(&name, self.candidates());
@@ -446,14 +435,9 @@ impl ZoneObjects {
 
     /// Keys of the services in a namespace.
     pub fn services_in(&self, namespace: &Arc<str>) -> impl Iterator<Item = &ServiceKey> {
-        let first = ServiceKey {
-            namespace: namespace.clone(),
-            name: "".into(),
-        };
+        let first = ServiceKey { namespace: namespace.clone(), name: "".into() };
         let services = self.services.range(first.clone()..);
-        services
-            .map(|(key, _)| key)
-            .take_while(move |key| key.namespace == first.namespace)
+        services.map(|(key, _)| key).take_while(move |key| key.namespace == first.namespace)
     }
 
     /// Adds a slice, or replaces the one of its name. Slices of the default network have no effect.
@@ -474,11 +458,7 @@ impl ZoneObjects {
 
     /// `true` if slices of a service are mirrored into some network.
     pub fn has_mirrored_slices(&self, service: &ServiceKey) -> bool {
-        let mut slices = self
-            .slices
-            .get(service)
-            .into_iter()
-            .flat_map(OrdMap::values);
+        let mut slices = self.slices.get(service).into_iter().flat_map(OrdMap::values);
         slices.any(|slice| slice.network.is_some())
     }
 

@@ -72,18 +72,15 @@ impl ZoneObjects {
             return;
         }
         let pod = self.pods.get(key).filter(|pod| pod.is_wired());
-        let placed = pod.map(|pod| PlacedPod {
-            pod: pod.clone(),
-            places: self.places(pod).collect(),
-        });
+        let placed =
+            pod.map(|pod| PlacedPod { pod: pod.clone(), places: self.places(pod).collect() });
         let current = placed.filter(|placed| !placed.places.is_empty());
         if self.placed_pod(key) == current.as_ref() {
             return;
         }
         let current = current.map(Arc::new);
         let namespace = self.namespaces.get(&key.namespace);
-        self.selections
-            .update_pod(key, current.as_ref(), namespace.map(|of| &**of));
+        self.selections.update_pod(key, current.as_ref(), namespace.map(|of| &**of));
         let former = match current {
             Some(current) => self.placed.insert(key.clone(), current),
             None => self.placed.remove(key),

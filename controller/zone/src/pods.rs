@@ -35,10 +35,7 @@ impl ZoneObjects {
         let key = pod.key.clone();
         self.remove_from_machine(&key);
         if let Some(machine) = MachineKey::of(&pod) {
-            self.machines
-                .entry(machine)
-                .or_default()
-                .insert(key.clone());
+            self.machines.entry(machine).or_default().insert(key.clone());
         }
         self.pods.insert(key.clone(), pod);
         self.follow_pod(&key);

@@ -97,10 +97,7 @@ impl ZoneObjects {
     }
 
     pub(crate) fn candidates(&self) -> Candidates<'_> {
-        Candidates {
-            pods: &self.placed,
-            namespaces: &self.namespaces,
-        }
+        Candidates { pods: &self.placed, namespaces: &self.namespaces }
     }
 
     /// Names of the networks that a policy applies to.
@@ -146,8 +143,5 @@ impl ZoneObjects {
 }
 
 fn place_of(network: &Arc<str>, policy: &Policy) -> NetworkNamespace {
-    NetworkNamespace {
-        network: network.clone(),
-        namespace: policy.key.namespace.clone(),
-    }
+    NetworkNamespace { network: network.clone(), namespace: policy.key.namespace.clone() }
 }

@@ -55,15 +55,9 @@ mod tests {
     #[test]
     fn a_router_keeps_its_key_for_the_life_of_its_connect() {
         let input = |uid: &str, key: i64| {
-            let connect = Connect {
-                tunnel_key: DatapathKey::try_new(key).ok(),
-                ..Connect::default()
-            };
-            ConnectInput {
-                uid: Some(uid.to_owned()),
-                refusal: None,
-                connect: Ok(connect),
-            }
+            let connect =
+                Connect { tunnel_key: DatapathKey::try_new(key).ok(), ..Connect::default() };
+            ConnectInput { uid: Some(uid.to_owned()), refusal: None, connect: Ok(connect) }
         };
         let mut keys = RouterKeys::default();
         let mut former = None;

@@ -87,10 +87,8 @@ impl PodSelector {
         let namespaces = peer.namespaces.clone();
         Self {
             is_of_namespaces: namespaces.is_some() && peer.pods.is_none(),
-            namespaces: namespaces.map_or_else(
-                || NamespaceScope::Name(namespace.clone()),
-                NamespaceScope::Labels,
-            ),
+            namespaces: namespaces
+                .map_or_else(|| NamespaceScope::Name(namespace.clone()), NamespaceScope::Labels),
             pods: peer.pods.clone().unwrap_or_default(),
         }
     }
@@ -106,19 +104,12 @@ impl PodSelector {
 
     /// All pods of a network.
     pub fn of_network() -> Self {
-        Self {
-            namespaces: NamespaceScope::All,
-            pods: Selector::default(),
-            is_of_namespaces: false,
-        }
+        Self { namespaces: NamespaceScope::All, pods: Selector::default(), is_of_namespaces: false }
     }
 
     /// Key of the selection in a network.
     pub fn key(&self, network: &Arc<str>) -> SelectionKey {
-        SelectionKey {
-            network: network.clone(),
-            name: self.to_string().into(),
-        }
+        SelectionKey { network: network.clone(), name: self.to_string().into() }
     }
 
     fn has_namespace(&self, name: &str, namespace: Option<&ZoneNamespace>) -> bool {
@@ -414,10 +405,7 @@ impl Selections {
 fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let names_ports =
         |rule: &&PolicyRule| rule.peers.is_none() && rule.named_ports().next().is_some();
-    let of_names = policy
-        .rules(PolicyDirection::Egress)
-        .iter()
-        .filter(names_ports);
+    let of_names = policy.rules(PolicyDirection::Egress).iter().filter(names_ports);
     let of_names = of_names.map(|_| (PodSelector::of_network(), Use::NamedPorts));
     let rules = PolicyDirection::BOTH.into_iter();
     let rules = rules.flat_map(|direction| policy.rules(direction));
@@ -425,9 +413,7 @@ fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let namespace = &policy.key.namespace;
     let peers = peers.map(|peer| (PodSelector::of_peer(peer, namespace), Use::Peer));
     let directions = PolicyDirection::BOTH.into_iter();
-    let directions = directions
-        .filter(|direction| policy.isolates(*direction))
-        .collect();
+    let directions = directions.filter(|direction| policy.isolates(*direction)).collect();
     let subject = Subject::Policy(policy.key.name.clone(), directions);
     let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject(subject)));
     subject.into_iter().chain(peers).chain(of_names).collect()

@@ -303,10 +303,7 @@ mod tests {
             name.unwrap_or_default()
         );
         let definition = name.map(|_| AttachmentDefinition {
-            key: NadKey {
-                namespace: "blue".to_owned(),
-                name: "net".to_owned(),
-            },
+            key: NadKey { namespace: "blue".to_owned(), name: "net".to_owned() },
             config: Some(&config),
             network_id: Some("1"),
             network_name: None,
@@ -336,10 +333,8 @@ mod tests {
 
     /// The zone of a node with the pod.
     fn objects() -> ZoneObjects {
-        let settings = ClusterSettings {
-            features: [Feature::EgressIp].into(),
-            ..ClusterSettings::default()
-        };
+        let settings =
+            ClusterSettings { features: [Feature::EgressIp].into(), ..ClusterSettings::default() };
         let mut objects = ZoneObjects::new("n1", &settings);
         let interface = r#"{"ipv4":"172.18.0.2/16"}"#.to_owned();
         objects.put_node(NodeObject {

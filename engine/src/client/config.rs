@@ -201,9 +201,7 @@ impl Selection {
 
     /// `true` if the replica holds the table, provided that the schema has it.
     pub(super) fn has_table(&self, name: &str) -> bool {
-        self.tables
-            .as_ref()
-            .is_none_or(|tables| tables.contains_key(name))
+        self.tables.as_ref().is_none_or(|tables| tables.contains_key(name))
     }
 
     /// The part of the selection that a schema has, with these filters. Also returns the names of
@@ -284,10 +282,7 @@ mod tests {
         for (filter, condition) in [
             (Filter::all(), ""),
             (name("name"), r#","where":[["name","==","a"]]"#),
-            (
-                name("name").or(name("later")),
-                r#","where":[["name","==","a"]]"#,
-            ),
+            (name("name").or(name("later")), r#","where":[["name","==","a"]]"#),
             (name("later"), r#","where":[false]"#),
             (Filter::none(), r#","where":[false]"#),
         ] {

@@ -52,10 +52,7 @@ impl Connection {
         retained: &mut RetainedState,
         metrics: &Arc<Metrics>,
     ) -> Result<(Self, ReplicaReady), ConnectionFailure> {
-        let failed = |error| ConnectionFailure {
-            remote: remote.clone(),
-            error,
-        };
+        let failed = |error| ConnectionFailure { remote: remote.clone(), error };
         let limit = config.connect_timeout;
         let socket = timeout(limit, connect(remote, config)).await;
         let socket = socket.map_err(|_| failed(SessionError::ConnectTimeout(limit)))?;
@@ -194,10 +191,7 @@ async fn write_or_flush(
 
 #[cfg_attr(
     not(feature = "tls"),
-    expect(
-        unused_variables,
-        reason = "only `ssl:` remotes need the configuration"
-    )
+    expect(unused_variables, reason = "only `ssl:` remotes need the configuration")
 )]
 async fn connect(remote: &Remote, config: &Config) -> Result<Box<dyn Stream>, SessionError> {
     Ok(match remote {

@@ -53,10 +53,7 @@ impl Connector {
             let connecting = connect();
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn Stream>) })
         };
-        Self {
-            name: name.into(),
-            connect: Arc::new(boxed),
-        }
+        Self { name: name.into(), connect: Arc::new(boxed) }
     }
 
     /// The name in logs and errors.

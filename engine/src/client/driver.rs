@@ -117,8 +117,7 @@ impl Driver {
             remote: connection.remote.clone(),
             status: connection.session.status().cloned(),
         });
-        self.metrics
-            .record_connection(self.progress.borrow().session > 0);
+        self.metrics.record_connection(self.progress.borrow().session > 0);
         self.progress.send_modify(|progress| {
             progress.session += 1;
             progress.live = true;
@@ -133,10 +132,7 @@ impl Driver {
         if let Some(replica) = &self.retained.replica {
             self.metrics.set_row_count(replica.snapshot().row_count());
         }
-        self.emit(ConnectionEvent::Resynced {
-            kind: live.resync,
-            rows: live.rows,
-        });
+        self.emit(ConnectionEvent::Resynced { kind: live.resync, rows: live.rows });
         live.applied_filters.notify();
     }
 
@@ -156,10 +152,7 @@ impl Driver {
         let database = self.config.database.clone();
         loop {
             let span = tracing::info_span!("session", remote = %connection.remote, database);
-            let served = self
-                .serve(connection, &mut requests, shared)
-                .instrument(span)
-                .await;
+            let served = self.serve(connection, &mut requests, shared).instrument(span).await;
             let Err(lost) = served else { return };
             let Some((next, live)) = self.reconnect(lost, &mut requests).await else {
                 return;
@@ -196,12 +189,7 @@ impl Driver {
         let mut pipeline = Pipeline::new(&config, &metrics);
         let mut forwarded = ForwardedRequests::default();
         let Err(error) = self
-            .serve_until_error(
-                &mut connection,
-                (&mut pipeline, &mut forwarded),
-                requests,
-                shared,
-            )
+            .serve_until_error(&mut connection, (&mut pipeline, &mut forwarded), requests, shared)
             .await
         else {
             return Ok(());
@@ -216,10 +204,7 @@ impl Driver {
             self.emit(ConnectionEvent::LeaderLost { remote });
         }
         self.rotate_remotes_after(&connection.remote);
-        let failure = Arc::new(ConnectionFailure {
-            remote: connection.remote,
-            error,
-        });
+        let failure = Arc::new(ConnectionFailure { remote: connection.remote, error });
         self.retained.locks.handle_disconnect(&failure);
         self.emit(ConnectionEvent::Disconnected(failure.clone()));
         metrics.record_disconnect();

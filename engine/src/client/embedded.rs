@@ -71,9 +71,8 @@ fn rejected(transaction: &Transaction, error: DatabaseError) -> OpError {
         DatabaseError::Operation { index, error, .. } => {
             transact_reply::operation_error(transaction, index, error)
         }
-        other @ (DatabaseError::Commit(_) | DatabaseError::WaitUnsatisfied) => OpError {
-            operation: None,
-            error: other.into(),
-        },
+        other @ (DatabaseError::Commit(_) | DatabaseError::WaitUnsatisfied) => {
+            OpError { operation: None, error: other.into() }
+        }
     }
 }

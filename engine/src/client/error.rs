@@ -109,10 +109,7 @@ pub enum SessionError {
 impl SessionError {
     /// `true` if the server works but is not the leader, or not yet.
     pub(super) fn is_about_leadership(&self) -> bool {
-        matches!(
-            self,
-            Self::NotLeader | Self::NotConnected | Self::Stale { .. }
-        )
+        matches!(self, Self::NotLeader | Self::NotConnected | Self::Stale { .. })
     }
 
     /// `true` if a later attempt may succeed with the same configuration: the server starts, comes
@@ -185,12 +182,7 @@ pub(super) fn reply_error(mut at: Reader<'_>) -> OvsdbError {
     let json = Json::read(&mut at);
     OvsdbError::from_json(&json).unwrap_or_else(|| {
         let text = json.as_str().map_or_else(|| json.to_text(), str::to_owned);
-        OvsdbError {
-            tag: text.into(),
-            details: None,
-            syntax: None,
-            io_error: None,
-        }
+        OvsdbError { tag: text.into(), details: None, syntax: None, io_error: None }
     })
 }
 

@@ -30,11 +30,7 @@ impl Fence {
             write::string(out, lock.as_bytes());
             out.push(b']');
         });
-        Self {
-            lock,
-            request,
-            is_held: false,
-        }
+        Self { lock, request, is_held: false }
     }
 
     /// `true` once the server has finished with all former connections.

@@ -55,11 +55,7 @@ impl Filter {
     /// Rows whose column compares to a value in this way. Selects no rows if the server's schema
     /// lacks the column.
     pub fn column(column: impl Into<String>, function: Function, argument: Datum) -> Self {
-        Self(FilterRows::Any(vec![FilterClause {
-            column: column.into(),
-            function,
-            argument,
-        }]))
+        Self(FilterRows::Any(vec![FilterClause { column: column.into(), function, argument }]))
     }
 
     /// Rows that at least one of the two filters selects.
@@ -150,10 +146,7 @@ struct PendingFilter {
 
 impl Filters {
     pub(super) fn new(wanted: BTreeMap<String, Filter>) -> Self {
-        Self {
-            wanted,
-            ..Self::default()
-        }
+        Self { wanted, ..Self::default() }
     }
 
     pub(super) fn wanted(&self) -> &BTreeMap<String, Filter> {
@@ -162,17 +155,9 @@ impl Filters {
 
     /// Adds a change that is to be sent.
     pub(super) fn request_change(&mut self, change: FilterChange) {
-        let FilterChange {
-            table,
-            filter,
-            done,
-        } = change;
+        let FilterChange { table, filter, done } = change;
         let before = self.wanted.insert(table.clone(), filter);
-        self.pending.push(PendingFilter {
-            table,
-            before,
-            done,
-        });
+        self.pending.push(PendingFilter { table, before, done });
     }
 
     /// `true` if some changes were not sent to the server.
@@ -197,12 +182,7 @@ impl Filters {
         let error: Arc<str> = error.into();
         let sent = std::mem::take(&mut self.sent);
         let rejected: Vec<_> = self.pending.drain(..sent).collect();
-        for PendingFilter {
-            table,
-            before,
-            done,
-        } in rejected.into_iter().rev()
-        {
+        for PendingFilter { table, before, done } in rejected.into_iter().rev() {
             // The first of several changes of one table knows the filter that was in effect.
             match self.pending.iter_mut().find(|later| later.table == table) {
                 Some(later) => later.before = before,
@@ -242,11 +222,7 @@ mod tests {
 
     fn change(filters: &mut Filters, table: &str, value: i64) -> Outcome {
         let (done, outcome) = oneshot::channel();
-        filters.request_change(FilterChange {
-            table: table.into(),
-            filter: equal(value),
-            done,
-        });
+        filters.request_change(FilterChange { table: table.into(), filter: equal(value), done });
         outcome
     }
 

@@ -87,12 +87,7 @@ impl Forwarder {
     /// # Errors
     /// The client is closed or [embedded](super::Client::embedded). Returns the parameters.
     pub fn send(&self, token: u64, method: &'static str, params: Vec<u8>) -> Result<(), Vec<u8>> {
-        let request = ForwardedRequest {
-            token,
-            method,
-            params,
-            replies: self.replies.clone(),
-        };
+        let request = ForwardedRequest { token, method, params, replies: self.replies.clone() };
         let sent = self.requests.send(request);
         sent.map_err(|error| error.0.params)
     }
@@ -126,10 +121,7 @@ impl ForwardedRequests {
         let mut text = request_head(request.method);
         text.extend_from_slice(&request.params);
         let (id, _) = session.transact(text);
-        let unanswered = Unanswered {
-            token: request.token,
-            replies: request.replies,
-        };
+        let unanswered = Unanswered { token: request.token, replies: request.replies };
         self.unanswered.insert(id, unanswered);
     }
 

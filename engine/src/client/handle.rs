@@ -112,12 +112,9 @@ impl Client {
         mut driver: Driver,
         (connection, live): (Connection, ReplicaReady),
     ) -> Self {
-        let (snapshot, last) = driver
-            .first_snapshot()
-            .expect("a connection begins with the contents of the database");
-        let shared = Arc::new(SnapshotSource::Replica(PublishedReplica::new(
-            snapshot, last,
-        )));
+        let (snapshot, last) =
+            driver.first_snapshot().expect("a connection begins with the contents of the database");
+        let shared = Arc::new(SnapshotSource::Replica(PublishedReplica::new(snapshot, last)));
         let (commands, transactions) = mpsc::channel(config.pipelining.queue_depth());
         let (filters, changes) = mpsc::channel(1);
         let (forwarded, forwards) = mpsc::unbounded_channel();
@@ -231,8 +228,7 @@ impl Client {
     /// remotes. It replaces the probe intervals of the [`Config`]. `None`: no probes.
     pub fn set_probe_interval(&self, interval: Option<Duration>) {
         let interval = interval.filter(|interval| !interval.is_zero());
-        self.probe_interval
-            .send_replace(Some(ProbeInterval(interval)));
+        self.probe_interval.send_replace(Some(ProbeInterval(interval)));
     }
 
     /// Makes a forwarder of requests, which this client does not interpret, and the receiver of
@@ -294,11 +290,7 @@ impl Client {
             return Err(FilterError::NoTable { table });
         }
         let (done, outcome) = oneshot::channel();
-        let change = FilterChange {
-            table,
-            filter,
-            done,
-        };
+        let change = FilterChange { table, filter, done };
         self.filters.send(change).await.map_err(|_| ClientClosed)?;
         outcome.await.map_err(|_| ClientClosed)?
     }
@@ -307,11 +299,7 @@ impl Client {
     pub fn changes(&self) -> SnapshotChanges {
         let mut progress = self.progress.clone();
         let seen = progress.borrow_and_update().changes;
-        SnapshotChanges {
-            shared: self.shared.clone(),
-            progress,
-            seen,
-        }
+        SnapshotChanges { shared: self.shared.clone(), progress, seen }
     }
 
     /// Sends a transaction and waits for its outcome. After a commit, [`snapshot`](Self::snapshot)
@@ -368,11 +356,7 @@ impl Client {
                 ),
             });
         }
-        if self
-            .config
-            .as_ref()
-            .is_some_and(|config| config.guard.is_some())
-        {
+        if self.config.as_ref().is_some_and(|config| config.guard.is_some()) {
             // The reply, which holds the inserted UUIDs, may be lost.
             transaction.choose_uuids();
         }
@@ -390,34 +374,20 @@ impl Client {
         if request.rest.is_none() {
             span.record("bytes", request.text.len());
         }
-        let pending = PendingTransaction {
-            transaction,
-            ownership,
-            outcome,
-            queued: Instant::now(),
-            span,
-        };
+        let pending =
+            PendingTransaction { transaction, ownership, outcome, queued: Instant::now(), span };
         let command = QueuedTransaction { request, pending };
         if self.commands.send(command).await.is_err() {
             return CommitOutcome::NotSent(NotSent { cause: None });
         }
-        let unknown = || {
-            CommitOutcome::Unknown(UnknownOutcome {
-                cause: None,
-                session: u64::MAX,
-            })
-        };
+        let unknown = || CommitOutcome::Unknown(UnknownOutcome { cause: None, session: u64::MAX });
         answer.await.unwrap_or_else(|_| unknown())
     }
 
     /// Commits the parts of a split transaction one after the other, up to the first that is not
     /// committed. Placeholders of rows that one part inserts are resolved in the parts after it.
     pub async fn transact_parts(&self, parts: Vec<Transaction>) -> PartsOutcome {
-        let mut outcome = PartsOutcome {
-            parts: 0,
-            committed: Committed::default(),
-            error: None,
-        };
+        let mut outcome = PartsOutcome { parts: 0, committed: Committed::default(), error: None };
         for mut part in parts {
             let inserted = &outcome.committed.inserted;
             part.resolve(|uuid| inserted.get(&uuid).copied());
@@ -478,10 +448,7 @@ impl SnapshotChanges {
     /// Dropping the future loses no change.
     pub async fn next(&mut self) -> Result<Snapshot, ClientClosed> {
         let seen = self.seen;
-        let progress = self
-            .progress
-            .wait_for(|progress| progress.changes != seen)
-            .await;
+        let progress = self.progress.wait_for(|progress| progress.changes != seen).await;
         self.seen = progress.map_err(|_| ClientClosed)?.changes;
         Ok(self.shared.snapshot())
     }

@@ -87,9 +87,7 @@ impl Committed {
     /// Resolves a reference from [`TxnBuilder::insert`](crate::txn::TxnBuilder::insert) to the
     /// inserted row. Other references are returned as they are.
     pub fn resolve<T>(&self, reference: Ref<T>) -> Ref<T> {
-        self.inserted
-            .get(&reference.uuid)
-            .map_or(reference, |uuid| Ref::new(*uuid))
+        self.inserted.get(&reference.uuid).map_or(reference, |uuid| Ref::new(*uuid))
     }
 
     /// Resolves a placeholder from [`TxnBuilder::insert_row`](crate::txn::TxnBuilder::insert_row)
@@ -139,10 +137,7 @@ impl Committed {
     }
 
     pub(super) fn of(schema: Arc<DatabaseSchema>) -> Self {
-        Self {
-            schema: Some(schema),
-            ..Self::default()
-        }
+        Self { schema: Some(schema), ..Self::default() }
     }
 
     /// Appends the results of a later transaction.
@@ -209,13 +204,8 @@ impl OpError {
 impl fmt::Display for OpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the server refused the transaction")?;
-        if let Some(FailedOperation {
-            index,
-            operation,
-            table,
-            row,
-            columns,
-        }) = self.operation.as_deref()
+        if let Some(FailedOperation { index, operation, table, row, columns }) =
+            self.operation.as_deref()
         {
             write!(f, " at operation {index} ({operation}")?;
             if let Some(table) = table {

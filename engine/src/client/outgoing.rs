@@ -77,8 +77,7 @@ impl Outgoing {
         self.text.clear();
         let Some(rest) = &mut self.rest else { return };
         rest.encoded +=
-            rest.transaction
-                .write_operations(rest.encoded, ENCODE_STEP_BYTES, &mut self.text);
+            rest.transaction.write_operations(rest.encoded, ENCODE_STEP_BYTES, &mut self.text);
         if rest.unencoded_operations() == 0 {
             self.text.append(&mut rest.end);
         }
@@ -86,10 +85,7 @@ impl Outgoing {
 
     /// Bytes that the message counts among the unsent ones.
     fn queued_bytes(&self) -> usize {
-        let operations = self
-            .rest
-            .as_ref()
-            .map_or(0, UnencodedOperations::unencoded_operations);
+        let operations = self.rest.as_ref().map_or(0, UnencodedOperations::unencoded_operations);
         self.text.len() + operations * UNENCODED_OPERATION_BYTES
     }
 }
@@ -163,9 +159,7 @@ impl Outbox {
 
     /// The bytes to send next.
     pub(super) fn next(&self) -> &[u8] {
-        self.chunks
-            .front()
-            .map_or(&[], |first| &first.text[self.first_sent..])
+        self.chunks.front().map_or(&[], |first| &first.text[self.first_sent..])
     }
 
     /// Removes `len` sent bytes and encodes the next part if the chunk's text is used up.
@@ -195,10 +189,7 @@ impl Outbox {
 
     /// Position up to which everything has been sent.
     pub(super) fn sent_position(&self) -> SendPosition {
-        SendPosition {
-            chunk: self.first,
-            byte: self.first_sent,
-        }
+        SendPosition { chunk: self.first, byte: self.first_sent }
     }
 }
 
@@ -215,11 +206,7 @@ mod tests {
         let mut txn = TxnBuilder::new(&Snapshot::empty(nb::schema()));
         for i in 0..rows {
             let name = format!("{i:0200}");
-            txn.insert(&LogicalSwitch {
-                name,
-                ..LogicalSwitch::default()
-            })
-            .unwrap();
+            txn.insert(&LogicalSwitch { name, ..LogicalSwitch::default() }).unwrap();
         }
         Arc::new(txn.finish())
     }
@@ -245,10 +232,7 @@ mod tests {
                 outbox.sent(len);
             }
             let done = outbox.sent_position();
-            ends.resize(
-                places.iter().filter(|end| **end <= done).count(),
-                text.len(),
-            );
+            ends.resize(places.iter().filter(|end| **end <= done).count(), text.len());
         }
         assert_eq!(outbox.unsent_bytes(), 0);
         (text, ends)
@@ -280,19 +264,9 @@ mod tests {
 
     #[test]
     fn large_transactions_are_encoded_while_they_are_sent() {
-        let (short, long) = (
-            transaction(MAX_PREENCODED_OPERATIONS),
-            transaction(5 * MAX_PREENCODED_OPERATIONS),
-        );
-        let messages = [
-            None,
-            Some(&short),
-            None,
-            Some(&long),
-            None,
-            None,
-            Some(&long),
-        ];
+        let (short, long) =
+            (transaction(MAX_PREENCODED_OPERATIONS), transaction(5 * MAX_PREENCODED_OPERATIONS));
+        let messages = [None, Some(&short), None, Some(&long), None, None, Some(&long)];
         let (text, ends) = whole(&messages);
         for at_once in [10_007, usize::MAX] {
             let messages = messages.iter().map(|one| (0, message(*one)));
@@ -326,10 +300,7 @@ mod tests {
                 let messages = vec![(0, Outgoing::transact(&long)), (when, note())];
                 let (sent, seen) = send(messages, at_once);
                 assert!(sent == text);
-                assert_eq!(
-                    seen[0], ends[0],
-                    "{at_once} bytes at once, a note after {when}"
-                );
+                assert_eq!(seen[0], ends[0], "{at_once} bytes at once, a note after {when}");
             }
         }
     }

@@ -109,10 +109,9 @@ impl UnansweredRequest {
                 // Inserted rows have the UUIDs of their placeholders.
                 ExecutionStatus::Executed => CommitOutcome::Committed(Committed::default()),
                 ExecutionStatus::NotExecuted => CommitOutcome::NotSent(NotSent { cause }),
-                ExecutionStatus::Unknown => CommitOutcome::Unknown(UnknownOutcome {
-                    cause,
-                    session: self.session,
-                }),
+                ExecutionStatus::Unknown => {
+                    CommitOutcome::Unknown(UnknownOutcome { cause, session: self.session })
+                }
             };
             pending.resolve(outcome, metrics);
         }

@@ -87,15 +87,9 @@ impl<'a> Pipeline<'a> {
             return;
         };
         let coalesces = can_be_coalesced(&first);
-        let QueuedTransaction {
-            mut request,
-            pending,
-        } = first;
+        let QueuedTransaction { mut request, pending } = first;
         let mut group = vec![pending];
-        if let Pipelining::Coalesced {
-            transactions,
-            bytes,
-        } = self.policy
+        if let Pipelining::Coalesced { transactions, bytes } = self.policy
             && coalesces
         {
             while group.len() < transactions
@@ -133,10 +127,7 @@ impl<'a> Pipeline<'a> {
         mut guard: Option<&mut HeldGuard>,
     ) {
         // If an unanswered coalesced request is rejected, its transactions come first.
-        while self
-            .unanswered
-            .values()
-            .all(|request| request.transactions.len() == 1)
+        while self.unanswered.values().all(|request| request.transactions.len() == 1)
             && session.is_live()
             && session.unsent_bytes() < MAX_UNSENT_BYTES
             && let Some(queued) = self.deferred.pop_front()
@@ -159,15 +150,9 @@ impl<'a> Pipeline<'a> {
         for pending in &transactions {
             pending.span.record("id", id);
         }
-        self.metrics
-            .record_request(transactions.len(), self.unanswered.len() + 1);
+        self.metrics.record_request(transactions.len(), self.unanswered.len() + 1);
         let sent = Instant::now();
-        let request = SentRequest {
-            transactions,
-            end,
-            mark,
-            sent,
-        };
+        let request = SentRequest { transactions, end, mark, sent };
         self.unanswered.insert(id, request);
     }
 
@@ -193,9 +178,7 @@ impl<'a> Pipeline<'a> {
         let transaction = &queued.pending.transaction;
         let assert = transaction.operations().len() - 1;
         let error = transact_reply::operation_error(transaction, assert, ownership.not_owner());
-        queued
-            .pending
-            .resolve(CommitOutcome::Rejected(error), self.metrics);
+        queued.pending.resolve(CommitOutcome::Rejected(error), self.metrics);
         None
     }
 
@@ -239,11 +222,7 @@ impl<'a> Pipeline<'a> {
     /// rejected together.
     pub(super) fn deliver(&mut self, answered: AnsweredRequest, guard: Option<&mut HeldGuard>) {
         let AnsweredRequest { request, outcome } = answered;
-        let SentRequest {
-            mut transactions,
-            mark,
-            ..
-        } = request;
+        let SentRequest { mut transactions, mark, .. } = request;
         if let Some((guard, mark)) = guard.zip(mark) {
             guard.release_mark(mark);
         }
@@ -263,8 +242,7 @@ impl<'a> Pipeline<'a> {
                 // Transactions that were dequeued since then are executed after these.
                 for pending in transactions.into_iter().rev() {
                     let request = Outgoing::transact(&pending.transaction);
-                    self.deferred
-                        .push_front(QueuedTransaction { request, pending });
+                    self.deferred.push_front(QueuedTransaction { request, pending });
                 }
             }
         }
@@ -282,9 +260,8 @@ impl<'a> Pipeline<'a> {
         failure: &Arc<ConnectionFailure>,
     ) -> (Vec<UnansweredRequest>, Vec<AnsweredRequest>) {
         let held_back = std::mem::take(&mut self.held_back);
-        let (committed, rejected): (Vec<_>, Vec<_>) = held_back
-            .into_iter()
-            .partition(|answered| answered.outcome.is_ok());
+        let (committed, rejected): (Vec<_>, Vec<_>) =
+            held_back.into_iter().partition(|answered| answered.outcome.is_ok());
         for rejected in rejected {
             // A rejected transaction has no changes to wait for.
             self.deliver(rejected, None);
@@ -303,12 +280,7 @@ impl<'a> Pipeline<'a> {
                 }
             } else if let Some(mark) = request.mark {
                 let failure = failure.clone();
-                unanswered.push(UnansweredRequest {
-                    mark,
-                    transactions,
-                    failure,
-                    session,
-                });
+                unanswered.push(UnansweredRequest { mark, transactions, failure, session });
             } else {
                 for pending in transactions {
                     let cause = Some(failure.clone());

@@ -48,10 +48,7 @@ impl Pipelining {
     /// [`Coalesced`](Self::Coalesced) with limits for changes to a few rows each: 256 transactions,
     /// 256 KiB.
     pub const fn coalesced() -> Self {
-        Self::Coalesced {
-            transactions: 256,
-            bytes: 256 << 10,
-        }
+        Self::Coalesced { transactions: 256, bytes: 256 << 10 }
     }
 
     /// Number of transactions that can wait in the client's queue before callers wait.

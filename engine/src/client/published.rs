@@ -31,10 +31,7 @@ pub(super) struct PublishedReplica {
 impl PublishedReplica {
     /// `last`: id of the last transaction that the snapshot shows.
     pub(super) fn new(snapshot: Snapshot, last: Option<Uuid>) -> Self {
-        Self {
-            snapshot: ArcSwap::from_pointee(snapshot),
-            subscribers: Subscribers::new(last),
-        }
+        Self { snapshot: ArcSwap::from_pointee(snapshot), subscribers: Subscribers::new(last) }
     }
 }
 

@@ -84,10 +84,7 @@ impl Remotes {
 
 impl From<Remote> for Remotes {
     fn from(remote: Remote) -> Self {
-        Self {
-            remotes: vec![remote],
-            cluster: None,
-        }
+        Self { remotes: vec![remote], cluster: None }
     }
 }
 
@@ -107,10 +104,7 @@ impl FromStr for Remotes {
     type Err = RemoteError;
 
     fn from_str(text: &str) -> Result<Self, RemoteError> {
-        let error = |problem| RemoteError {
-            text: text.to_owned(),
-            problem,
-        };
+        let error = |problem| RemoteError { text: text.to_owned(), problem };
         let (mut remotes, mut cluster) = (Vec::new(), None);
         for one in text.split(',').map(str::trim) {
             match one.strip_prefix("cid:") {
@@ -148,26 +142,17 @@ impl FromStr for Remote {
     type Err = RemoteError;
 
     fn from_str(text: &str) -> Result<Self, RemoteError> {
-        let error = |problem| RemoteError {
-            text: text.to_owned(),
-            problem,
-        };
+        let error = |problem| RemoteError { text: text.to_owned(), problem };
         match text.split_once(':') {
             Some(("unix", "")) => Err(error("the path of the socket is missing")),
             Some(("unix", path)) => Ok(Self::Unix(path.into())),
             Some(("tcp", address)) => {
                 let (host, port) = host_and_port(address).map_err(error)?;
-                Ok(Self::Tcp {
-                    host: host.to_owned(),
-                    port,
-                })
+                Ok(Self::Tcp { host: host.to_owned(), port })
             }
             Some(("ssl", address)) => {
                 let (host, port) = host_and_port(address).map_err(error)?;
-                Ok(Self::Ssl {
-                    host: host.to_owned(),
-                    port,
-                })
+                Ok(Self::Ssl { host: host.to_owned(), port })
             }
             _ => Err(error("expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT")),
         }
@@ -176,9 +161,9 @@ impl FromStr for Remote {
 
 fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
     let (host, rest) = match address.strip_prefix('[') {
-        Some(bracketed) => bracketed
-            .split_once(']')
-            .ok_or("the address in brackets has no closing bracket")?,
+        Some(bracketed) => {
+            bracketed.split_once(']').ok_or("the address in brackets has no closing bracket")?
+        }
         None => address.split_at(address.find(':').unwrap_or(address.len())),
     };
     if host.is_empty() {
@@ -189,11 +174,9 @@ fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
     }
     match rest.strip_prefix(':') {
         None if rest.is_empty() => Ok((host, DEFAULT_PORT)),
-        Some(port) => Ok((
-            host,
-            port.parse()
-                .map_err(|_| "the port is not a number from 0 to 65535")?,
-        )),
+        Some(port) => {
+            Ok((host, port.parse().map_err(|_| "the port is not a number from 0 to 65535")?))
+        }
         None => Err("expected HOST:PORT"),
     }
 }
@@ -227,10 +210,7 @@ mod tests {
             ("tcp:[::1]:1", "tcp:[::1]:1"),
             ("tcp:[::1]", "tcp:[::1]:6640"),
             ("tcp:a:1, unix:b", "tcp:a:1,unix:b"),
-            (
-                "ssl:[::1]:6641,tcp:h:6641,unix:/x",
-                "ssl:[::1]:6641,tcp:h:6641,unix:/x",
-            ),
+            ("ssl:[::1]:6641,tcp:h:6641,unix:/x", "ssl:[::1]:6641,tcp:h:6641,unix:/x"),
             ("ssl:10.0.0.1", "ssl:10.0.0.1:6640"),
             (
                 "cid:b4cba05d-0d54-4e26-bdf2-aa506f69cfa0,unix:a",
@@ -246,16 +226,10 @@ mod tests {
         for (text, problem) in [
             ("", "expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT"),
             ("unix:", "the path of the socket is missing"),
-            (
-                "punix:x",
-                "expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT",
-            ),
+            ("punix:x", "expected unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT"),
             ("ssl:", "the host is missing"),
             ("cid:7,unix:a", "expected cid:UUID"),
-            (
-                "cid:b4cba05d-0d54-4e26-bdf2-aa506f69cfa0",
-                "a cluster is named, but no remote",
-            ),
+            ("cid:b4cba05d-0d54-4e26-bdf2-aa506f69cfa0", "a cluster is named, but no remote"),
             ("tcp:", "the host is missing"),
             ("tcp:::1:6641", "the host is missing"),
             ("tcp:fd00::1:6641", "an IPv6 address must be in brackets"),

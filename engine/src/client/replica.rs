@@ -50,11 +50,7 @@ pub(super) struct TableUpdates<'a> {
 impl<'a> TableUpdates<'a> {
     /// Contents of which no row was decoded yet.
     pub(super) fn whole(text: Reader<'a>, version: MonitorVersion) -> Self {
-        Self {
-            version,
-            text,
-            streamed: StreamedRows::default(),
-        }
+        Self { version, text, streamed: StreamedRows::default() }
     }
 
     fn read(self, schema: &'a DatabaseSchema, strings: &'a mut StringCache) -> UpdateReader<'a> {
@@ -138,21 +134,13 @@ impl Replica {
             if !is_new && !present.insert((table, uuid)) {
                 return Err(duplicate_row(schema, table, uuid));
             }
-            changes
-                .rows
-                .extend(row.and_then(|row| replacement(table, old, row)));
+            changes.rows.extend(row.and_then(|row| replacement(table, old, row)));
         }
         self.unknown_columns.warn(updates.unknown_columns());
         for table in schema.table_ids() {
-            let gone = snapshot
-                .table(table)
-                .iter()
-                .filter(|row| !present.contains(&(table, row.uuid)));
-            let deleted = |old: &Arc<Row>| RowChange {
-                table,
-                old: Some(old.clone()),
-                new: None,
-            };
+            let gone =
+                snapshot.table(table).iter().filter(|row| !present.contains(&(table, row.uuid)));
+            let deleted = |old: &Arc<Row>| RowChange { table, old: Some(old.clone()), new: None };
             changes.rows.extend(gone.map(deleted));
         }
         let duplicates_before = duplicate_key_counts(&self.snapshot);
@@ -231,11 +219,7 @@ impl Replica {
             let new = update.apply(schema.table(table), uuid, old)?;
             let same = matches!((old, &new), (Some(old), Some(new)) if Arc::ptr_eq(old, new));
             if !same {
-                changes.rows.push(RowChange {
-                    table,
-                    old: old.cloned(),
-                    new,
-                });
+                changes.rows.push(RowChange { table, old: old.cloned(), new });
             }
         }
         self.unknown_columns.warn(updates.unknown_columns());
@@ -283,10 +267,7 @@ fn restrict_to_monitor(
                 new.set(*column, default.clone());
             }
         }
-        change
-            .old
-            .as_ref()
-            .is_none_or(|old| old.values != new.values)
+        change.old.as_ref().is_none_or(|old| old.values != new.values)
     });
 }
 
@@ -299,11 +280,7 @@ fn replacement(table: TableId, old: Option<&Arc<Row>>, mut new: Arc<Row>) -> Opt
         }
         Arc::make_mut(&mut new).values.share_equal(&old.values);
     }
-    Some(RowChange {
-        table,
-        old: old.cloned(),
-        new: Some(new),
-    })
+    Some(RowChange { table, old: old.cloned(), new: Some(new) })
 }
 
 /// Fails if a row changes twice. Both changes would start from the same old version, and indexes

@@ -159,9 +159,7 @@ impl Rpc {
 
     /// Time at which to call [`on_deadline`](Self::on_deadline).
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.probe_sent_at
-            .unwrap_or(self.last_activity)
-            .checked_add(self.probe_interval?)
+        self.probe_sent_at.unwrap_or(self.last_activity).checked_add(self.probe_interval?)
     }
 
     /// Sends an `echo` request if one is due. Fails with the duration of the silence if there was
@@ -205,10 +203,7 @@ mod tests {
     #[test]
     fn requests_have_ids_and_end_positions() {
         let mut rpc = Rpc::new(Framer::new(1000), None, Instant::now());
-        assert_eq!(
-            rpc.request("list_dbs", |out| out.extend_from_slice(b"[]")),
-            1
-        );
+        assert_eq!(rpc.request("list_dbs", |out| out.extend_from_slice(b"[]")), 1);
         let mut big = request_head("x");
         big.extend_from_slice(&[b' '; 16_384]);
         big.extend_from_slice(b"[]");
@@ -233,10 +228,7 @@ mod tests {
         assert_eq!(rpc.on_deadline(start + 4 * SECOND), Ok(()));
         assert_eq!(output(&mut rpc), "");
         assert_eq!(rpc.on_deadline(start + 6 * SECOND), Ok(()));
-        assert_eq!(
-            output(&mut rpc),
-            r#"{"method":"echo","params":[],"id":"echo"}"#
-        );
+        assert_eq!(output(&mut rpc), r#"{"method":"echo","params":[],"id":"echo"}"#);
         assert_eq!(rpc.deadline(), Some(start + 11 * SECOND));
 
         rpc.on_received(start + 10 * SECOND);

@@ -80,9 +80,7 @@ impl ServerDatabase {
         let mut requests = MonitorRequests::default();
         for table in SERVER_SCHEMA.table_ids() {
             let columns = SERVER_SCHEMA.table(table).column_ids();
-            requests
-                .tables
-                .insert(table, MonitorTable::all_rows(columns));
+            requests.tables.insert(table, MonitorTable::all_rows(columns));
         }
         out.push(b'[');
         write::string(out, SERVER_DATABASE_NAME.as_bytes());
@@ -96,17 +94,13 @@ impl ServerDatabase {
     /// Reads the reply to the monitor request.
     pub(super) fn decode(contents: Reader<'_>) -> Result<Self, UpdateError> {
         let mut replica = Replica::new(SERVER_SCHEMA.clone(), &[]);
-        replica.replace(
-            &SERVER_SCHEMA,
-            TableUpdates::whole(contents, SERVER_MONITOR_VERSION),
-        )?;
+        replica.replace(&SERVER_SCHEMA, TableUpdates::whole(contents, SERVER_MONITOR_VERSION))?;
         Ok(Self(replica))
     }
 
     /// Applies an update.
     pub(super) fn apply(&mut self, updates: Reader<'_>) -> Result<(), UpdateError> {
-        self.0
-            .apply(TableUpdates::whole(updates, SERVER_MONITOR_VERSION))?;
+        self.0.apply(TableUpdates::whole(updates, SERVER_MONITOR_VERSION))?;
         // This replica has no subscriptions.
         self.0.take_events();
         Ok(())
@@ -128,10 +122,7 @@ impl ServerDatabase {
         if let Some(wanted) = config.remotes.cluster()
             && status.cluster != Some(wanted)
         {
-            return Err(SessionError::OtherCluster {
-                wanted,
-                found: status.cluster,
-            });
+            return Err(SessionError::OtherCluster { wanted, found: status.cluster });
         }
         if status.model != DatabaseModel::Standalone && !status.connected {
             return Err(SessionError::NotConnected);
@@ -143,10 +134,7 @@ impl ServerDatabase {
             let cluster = status.cluster;
             match *log_position {
                 Some(seen) if seen.cluster == cluster && seen.index > index => {
-                    return Err(SessionError::Stale {
-                        index,
-                        seen: seen.index,
-                    });
+                    return Err(SessionError::Stale { index, seen: seen.index });
                 }
                 _ => *log_position = Some(LogPosition { cluster, index }),
             }
@@ -165,10 +153,7 @@ impl ServerDatabase {
             present.push(name);
         }
         present.sort();
-        Err(SessionError::NoDatabase {
-            wanted: database.to_owned(),
-            present,
-        })
+        Err(SessionError::NoDatabase { wanted: database.to_owned(), present })
     }
 
     fn rows(&self) -> impl Iterator<Item = (&TableSchema, &Arc<Row>)> {
@@ -210,15 +195,11 @@ impl ServerRow<'_> {
     }
 
     fn text(&self, column: &str) -> String {
-        self.get(column, |datum| {
-            Some(datum.as_scalar()?.as_str()?.to_owned())
-        })
-        .unwrap_or_default()
+        self.get(column, |datum| Some(datum.as_scalar()?.as_str()?.to_owned())).unwrap_or_default()
     }
 
     fn boolean(&self, column: &str) -> bool {
-        self.get(column, |datum| datum.as_scalar()?.as_boolean())
-            .unwrap_or_default()
+        self.get(column, |datum| datum.as_scalar()?.as_boolean()).unwrap_or_default()
     }
 
     fn uuid(&self, column: &str) -> Option<Uuid> {
@@ -271,10 +252,7 @@ mod tests {
             .check(&config("unix:x"), &mut None)
             .unwrap();
         assert_eq!(status.model, DatabaseModel::Standalone);
-        assert_eq!(
-            (status.cluster, status.server, status.index),
-            (None, None, None)
-        );
+        assert_eq!((status.cluster, status.server, status.index), (None, None, None));
     }
 
     #[test]
@@ -285,26 +263,15 @@ mod tests {
         let mut seen = None;
         assert!(member(true, true, 7).check(&strict, &mut seen).is_ok());
         for (server, config, error) in [
-            (
-                member(false, true, 9),
-                &strict,
-                "the server is not connected to its cluster",
-            ),
-            (
-                member(true, false, 9),
-                &strict,
-                "the server does not lead its cluster",
-            ),
+            (member(false, true, 9), &strict, "the server is not connected to its cluster"),
+            (member(true, false, 9), &strict, "the server does not lead its cluster"),
             (
                 member(true, true, 6),
                 &strict,
                 "the server is behind: at index 6 of the cluster's log, another was at 7",
             ),
         ] {
-            assert_eq!(
-                server.check(config, &mut seen).unwrap_err().to_string(),
-                error
-            );
+            assert_eq!(server.check(config, &mut seen).unwrap_err().to_string(), error);
         }
         assert!(member(true, false, 7).check(&lenient, &mut seen).is_ok());
         let relay = server(r#""model":"relay","connected":true,"leader":true"#);
@@ -331,15 +298,8 @@ mod tests {
 
     #[test]
     fn a_new_cluster_begins_its_log_again() {
-        let mut seen = Some(LogPosition {
-            cluster: Some(OTHER.parse().unwrap()),
-            index: 100,
-        });
-        assert!(
-            member(true, true, 1)
-                .check(&config("unix:x"), &mut seen)
-                .is_ok()
-        );
+        let mut seen = Some(LogPosition { cluster: Some(OTHER.parse().unwrap()), index: 100 });
+        assert!(member(true, true, 1).check(&config("unix:x"), &mut seen).is_ok());
     }
 
     #[test]

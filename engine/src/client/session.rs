@@ -124,10 +124,7 @@ pub(super) enum SessionEvent {
     /// The server has finished with all earlier connections of this client.
     Fenced,
     /// A notification about the lock of this name.
-    Lock {
-        name: Vec<u8>,
-        notification: LockNotification,
-    },
+    Lock { name: Vec<u8>, notification: LockNotification },
 }
 
 /// The replica holds the database.
@@ -269,21 +266,11 @@ impl Session {
     ) -> Result<Option<SessionEvent>, SessionError> {
         while let Some(text) = self.next_text(retained)? {
             let event = match Message::decode(&text)? {
-                Message::Request {
-                    method,
-                    mut params,
-                    id,
-                } => {
-                    let outcome = if method == "echo" {
-                        Ok(params.skip())
-                    } else {
-                        Err("unknown method")
-                    };
+                Message::Request { method, mut params, id } => {
+                    let outcome =
+                        if method == "echo" { Ok(params.skip()) } else { Err("unknown method") };
                     if !self.rpc.answer(&id, outcome) {
-                        return Err(unexpected(
-                            "request",
-                            "the server does not read its answers",
-                        ));
+                        return Err(unexpected("request", "the server does not read its answers"));
                     }
                     None
                 }
@@ -302,15 +289,11 @@ impl Session {
                     Json::Integer(request) if self.awaits_schema_check(request) => {
                         self.handle_schema_check(outcome, retained)?
                     }
-                    Json::Integer(request) if self.fence.awaits(request) => self
-                        .fence
-                        .handle_reply(outcome)?
-                        .then_some(SessionEvent::Fenced),
+                    Json::Integer(request) if self.fence.awaits(request) => {
+                        self.fence.handle_reply(outcome)?.then_some(SessionEvent::Fenced)
+                    }
                     Json::Integer(request) if self.ignored_replies.remove(&request) => None,
-                    Json::Integer(request) => Some(SessionEvent::Answer {
-                        request,
-                        reply: text,
-                    }),
+                    Json::Integer(request) => Some(SessionEvent::Answer { request, reply: text }),
                     _ => return Err(unexpected("reply", "its id belongs to no request")),
                 },
             };
@@ -371,19 +354,13 @@ impl Session {
     ) -> Result<Option<SessionEvent>, SessionError> {
         let name = at.next_element().then(|| at.string()).flatten();
         let name = name.ok_or_else(|| unexpected("locked", "it names no lock"))?;
-        let notification = if method == "locked" {
-            LockNotification::Locked
-        } else {
-            LockNotification::Stolen
-        };
+        let notification =
+            if method == "locked" { LockNotification::Locked } else { LockNotification::Stolen };
         Ok(match notification {
             LockNotification::Locked if self.fence.handle_locked(&name) => {
                 Some(SessionEvent::Fenced)
             }
-            _ => Some(SessionEvent::Lock {
-                name: name.into_owned(),
-                notification,
-            }),
+            _ => Some(SessionEvent::Lock { name: name.into_owned(), notification }),
         })
     }
 

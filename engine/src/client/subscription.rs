@@ -44,18 +44,12 @@ impl FollowedTables {
 
     /// Follows all tables of the replica.
     pub fn all() -> Self {
-        Self {
-            tables: None,
-            capacity: Self::DEFAULT_CAPACITY,
-        }
+        Self { tables: None, capacity: Self::DEFAULT_CAPACITY }
     }
 
     /// Follows the tables with these names.
     pub fn tables<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        Self {
-            tables: Some(names.into_iter().map(Arc::from).collect()),
-            ..Self::all()
-        }
+        Self { tables: Some(names.into_iter().map(Arc::from).collect()), ..Self::all() }
     }
 
     /// Follows the table of `T`.
@@ -78,10 +72,7 @@ impl FollowedTables {
     /// once, because reading the snapshot is less work than reading all its changes.
     #[must_use]
     pub fn with_capacity(self, rows: usize) -> Self {
-        Self {
-            capacity: rows,
-            ..self
-        }
+        Self { capacity: rows, ..self }
     }
 
     fn follows(&self, schema: &DatabaseSchema, table: TableId) -> bool {
@@ -146,34 +137,28 @@ impl ChangedRows {
     pub fn of<T: TableRow>(&self) -> impl Iterator<Item = Result<Change<T>, TypeError>> {
         let table = self.schema.table_by_name(T::TABLE);
         let columns: Vec<_> = table.map_or_else(Vec::new, |(_, table)| {
-            T::COLUMNS
-                .iter()
-                .map(|name| table.column_id(name))
-                .collect()
+            T::COLUMNS.iter().map(|name| table.column_id(name)).collect()
         });
         let id = table.map(|(id, _)| id);
-        self.rows
-            .iter()
-            .filter(move |change| Some(change.table) == id)
-            .filter_map(move |change| {
-                let read = |row: &Row| {
-                    T::from_data(|place| {
-                        let column = columns.get(place).copied().flatten()?;
-                        row.values.get(column)
-                    })
-                };
-                let row = Ref::new(change.uuid());
-                let old = change.old.as_deref().map(read).transpose();
-                let new = change.new.as_deref().map(read).transpose();
-                match (old, new) {
-                    (Err(error), _) | (_, Err(error)) => Some(Err(error)),
-                    (Ok(None), Ok(Some(new))) => Some(Ok(Change::Inserted { row, new })),
-                    (Ok(Some(old)), Ok(Some(new))) => Some(Ok(Change::Modified { row, old, new })),
-                    (Ok(Some(old)), Ok(None)) => Some(Ok(Change::Deleted { row, old })),
-                    // A change has at least one version of the row.
-                    (Ok(None), Ok(None)) => None,
-                }
-            })
+        self.rows.iter().filter(move |change| Some(change.table) == id).filter_map(move |change| {
+            let read = |row: &Row| {
+                T::from_data(|place| {
+                    let column = columns.get(place).copied().flatten()?;
+                    row.values.get(column)
+                })
+            };
+            let row = Ref::new(change.uuid());
+            let old = change.old.as_deref().map(read).transpose();
+            let new = change.new.as_deref().map(read).transpose();
+            match (old, new) {
+                (Err(error), _) | (_, Err(error)) => Some(Err(error)),
+                (Ok(None), Ok(Some(new))) => Some(Ok(Change::Inserted { row, new })),
+                (Ok(Some(old)), Ok(Some(new))) => Some(Ok(Change::Modified { row, old, new })),
+                (Ok(Some(old)), Ok(None)) => Some(Ok(Change::Deleted { row, old })),
+                // A change has at least one version of the row.
+                (Ok(None), Ok(None)) => None,
+            }
+        })
     }
 }
 

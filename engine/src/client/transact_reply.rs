@@ -98,12 +98,8 @@ fn decode_transaction(
             return Ok(Err(operation_error(transaction, index, error)));
         }
         let result = decode_result(*at, operation, transaction.schema(), strings)?;
-        if let (
-            Operation::Insert {
-                uuid: placeholder, ..
-            },
-            OperationResult::Inserted(uuid),
-        ) = (operation, &result)
+        if let (Operation::Insert { uuid: placeholder, .. }, OperationResult::Inserted(uuid)) =
+            (operation, &result)
         {
             committed.inserted.insert(*placeholder, *uuid);
         }
@@ -115,10 +111,7 @@ fn decode_transaction(
 
 /// The error of a transaction whose commit was rejected.
 fn commit_error(error: OvsdbError) -> OpError {
-    OpError {
-        operation: None,
-        error,
-    }
+    OpError { operation: None, error }
 }
 
 /// The error of the operation at `index`. An index beyond the last operation stands for the commit.
@@ -129,10 +122,7 @@ pub(super) fn operation_error(
 ) -> OpError {
     let operation = transaction.operations().get(index);
     let failed = |operation| failed_operation(transaction, index, operation, &error);
-    OpError {
-        operation: operation.map(failed).map(Box::new),
-        error,
-    }
+    OpError { operation: operation.map(failed).map(Box::new), error }
 }
 
 /// The `<error>` at the reader, if there is one.
@@ -148,33 +138,21 @@ fn failed_operation(
     operation: &Operation,
     error: &OvsdbError,
 ) -> FailedOperation {
-    let table = operation
-        .table()
-        .map(|table| transaction.schema().table(table));
+    let table = operation.table().map(|table| transaction.schema().table(table));
     let (row, columns): (_, Vec<ColumnId>) = match operation {
         Operation::Insert { uuid, row, .. } => {
             let row_columns = row.iter().map(|(column, _)| column).collect();
             let is_chosen = !transaction.is_placeholder(*uuid);
             (is_chosen.then_some(*uuid), row_columns)
         }
-        Operation::Update { condition, row, .. } => (
-            condition.as_uuid(),
-            row.iter().map(|(column, _)| *column).collect(),
-        ),
-        Operation::Mutate {
-            condition,
-            mutations,
-            ..
-        } => (
-            condition.as_uuid(),
-            mutations.iter().map(|mutation| mutation.column).collect(),
-        ),
-        Operation::Wait {
-            condition, columns, ..
+        Operation::Update { condition, row, .. } => {
+            (condition.as_uuid(), row.iter().map(|(column, _)| *column).collect())
         }
-        | Operation::Select {
-            condition, columns, ..
-        } => (condition.as_uuid(), columns.clone()),
+        Operation::Mutate { condition, mutations, .. } => {
+            (condition.as_uuid(), mutations.iter().map(|mutation| mutation.column).collect())
+        }
+        Operation::Wait { condition, columns, .. }
+        | Operation::Select { condition, columns, .. } => (condition.as_uuid(), columns.clone()),
         Operation::Delete { condition, .. } => (condition.as_uuid(), Vec::new()),
         _ => (None, Vec::new()),
     };

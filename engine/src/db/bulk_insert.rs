@@ -85,11 +85,7 @@ pub(super) fn insert_rows(
             let starts = (start..).step_by(BLOCK_OPERATIONS);
             let chunks = starts.zip(inserts.chunks_mut(BLOCK_OPERATIONS));
             let blocks: Vec<Block<'_>> = chunks
-                .map(|(start, inserts)| Block {
-                    start,
-                    inserts,
-                    versions: versions.fork(),
-                })
+                .map(|(start, inserts)| Block { start, inserts, versions: versions.fork() })
                 .collect();
             blocks.into_par_iter().map(Block::into_rows).collect()
         })
@@ -108,9 +104,8 @@ pub(super) fn insert_rows(
     }
     let base = overlay.base;
     let tables = overlay.tables.iter_mut();
-    let tables: Vec<_> = tables
-        .filter_map(|touched| Some((by_table.remove(&touched.id)?, touched)))
-        .collect();
+    let tables: Vec<_> =
+        tables.filter_map(|touched| Some((by_table.remove(&touched.id)?, touched))).collect();
     // A long transaction inserts into few tables, which must not be in one task.
     let taken = tables
         .into_par_iter()
@@ -121,12 +116,7 @@ pub(super) fn insert_rows(
         return Ok(());
     };
     let given = given.into_iter().find(|(other, _)| *other == index);
-    Err(TakenUuid {
-        index,
-        table,
-        uuid,
-        given: given.map(|(_, text)| text),
-    })
+    Err(TakenUuid { index, table, uuid, given: given.map(|(_, text)| text) })
 }
 
 impl Block<'_> {
@@ -135,13 +125,7 @@ impl Block<'_> {
         let mut rows: Vec<(TableId, Vec<NewRow>)> = Vec::new();
         let mut texts = Vec::new();
         for (index, operation) in (self.start..).zip(self.inserts) {
-            let Operation::Insert {
-                table,
-                uuid,
-                given,
-                row,
-            } = operation
-            else {
+            let Operation::Insert { table, uuid, given, row } = operation else {
                 continue;
             };
             texts.extend(given.take().map(|text| (index, text)));
@@ -160,11 +144,7 @@ impl Block<'_> {
             });
             rows[place].1.push(NewRow { index, row });
         }
-        InsertedBlock {
-            results,
-            rows,
-            given: texts,
-        }
+        InsertedBlock { results, rows, given: texts }
     }
 }
 

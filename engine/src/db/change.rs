@@ -27,9 +27,6 @@ pub struct RowChange {
 impl RowChange {
     /// UUID of the row; nil if the change has neither version.
     pub fn uuid(&self) -> Uuid {
-        self.new
-            .as_ref()
-            .or(self.old.as_ref())
-            .map_or(Uuid::nil(), |row| row.uuid)
+        self.new.as_ref().or(self.old.as_ref()).map_or(Uuid::nil(), |row| row.uuid)
     }
 }

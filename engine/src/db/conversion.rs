@@ -117,9 +117,7 @@ fn converted_inserts(
                 given: None,
                 row: InsertRow::new(
                     new,
-                    kept.iter()
-                        .map(value)
-                        .collect::<Result<ColumnValues, OvsdbError>>()?,
+                    kept.iter().map(value).collect::<Result<ColumnValues, OvsdbError>>()?,
                 ),
             });
         }
@@ -155,10 +153,7 @@ fn convert_value(
         && (new.min as usize..=new.max as usize).contains(&value.len())
     {
         let text = array_of(|text| write_atom(text, real))?;
-        Err(OvsdbError::syntax_at(
-            only_element(&text),
-            "expected integer",
-        ))
+        Err(OvsdbError::syntax_at(only_element(&text), "expected integer"))
     } else {
         let text = array_of(|text| write_value(text, value))?;
         NotationReader::new(strings).datum(&mut only_element(&text), new)
@@ -168,21 +163,14 @@ fn convert_value(
 
 /// `true` if the first key of a map is a value of the new type, so that an error is in the value.
 fn first_key_fits(map: &Datum, new: &BaseType, strings: &mut StringCache) -> bool {
-    let scalar = ColumnType {
-        key: new.clone(),
-        value: None,
-        min: 1,
-        max: 1,
-    };
+    let scalar = ColumnType { key: new.clone(), value: None, min: 1, max: 1 };
     let Some(key) = map.atoms().next() else {
         return false;
     };
     let text = array_of(|text| write_atom(text, key));
     text.is_ok_and(|text| {
         let mut reader = only_element(&text);
-        NotationReader::new(strings)
-            .datum(&mut reader, &scalar)
-            .is_ok()
+        NotationReader::new(strings).datum(&mut reader, &scalar).is_ok()
     })
 }
 

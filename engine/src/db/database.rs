@@ -42,11 +42,7 @@ impl DatabaseError {
     /// of the next operation, or of the commit if there is none.
     pub fn after(succeeded: usize, operations: &Operations, error: OvsdbError) -> Self {
         match operations.name(succeeded) {
-            Some(operation) => Self::Operation {
-                index: succeeded,
-                operation,
-                error,
-            },
+            Some(operation) => Self::Operation { index: succeeded, operation, error },
             None => Self::Commit(error),
         }
     }
@@ -155,15 +151,12 @@ impl Database {
     pub fn from_snapshot(snapshot: &Snapshot, uuids: UuidSource) -> Result<Self, DatabaseError> {
         let mut copy = Self::from_empty(snapshot.empty_like(snapshot.schema().clone()), uuids);
         let operations = snapshot.schema().table_ids().flat_map(|table| {
-            snapshot
-                .table(table)
-                .iter()
-                .map(move |row| Operation::Insert {
-                    table,
-                    uuid: row.uuid,
-                    given: None,
-                    row: InsertRow::from_values(&row.values),
-                })
+            snapshot.table(table).iter().map(move |row| Operation::Insert {
+                table,
+                uuid: row.uuid,
+                given: None,
+                row: InsertRow::from_values(&row.values),
+            })
         });
         copy.transact_owned(operations.collect())?;
         Ok(copy)
@@ -206,11 +199,9 @@ impl Database {
         };
         match self.execute(&mut transaction, &Access::unrestricted()) {
             Execution::Committed { changes, .. } => Ok(changes),
-            Execution::Failed { results, error } => Err(DatabaseError::after(
-                results.len(),
-                &transaction.operations,
-                error,
-            )),
+            Execution::Failed { results, error } => {
+                Err(DatabaseError::after(results.len(), &transaction.operations, error))
+            }
             Execution::Waiting { .. } => Err(DatabaseError::WaitUnsatisfied),
         }
     }
@@ -317,20 +308,11 @@ impl Database {
     }
 
     fn publish(&mut self, checked: CheckedChanges) -> ChangeSet {
-        let CheckedChanges {
-            rows: changes,
-            strong_deltas,
-            key_hashes,
-        } = checked;
+        let CheckedChanges { rows: changes, strong_deltas, key_hashes } = checked;
         if changes.rows.is_empty() {
             return changes;
         }
-        let Self {
-            columns,
-            references,
-            snapshot,
-            ..
-        } = self;
+        let Self { columns, references, snapshot, .. } = self;
         let count_references = || {
             references.add_strong(strong_deltas);
             for change in &changes.rows {
@@ -368,10 +350,7 @@ mod tests {
         let mut database = Database::new(nb::schema());
         let mut txn = TxnBuilder::new(&database.snapshot());
         let port = txn.insert(&LogicalRouterPort::default()).unwrap();
-        let router = LogicalRouter {
-            ports: [port].into(),
-            ..Default::default()
-        };
+        let router = LogicalRouter { ports: [port].into(), ..Default::default() };
         txn.insert(&router).unwrap();
         let mut changes = database.transact(txn.finish().operations()).unwrap();
         changes.rows.retain(|change| change.uuid() != port.uuid);

@@ -101,11 +101,7 @@ impl DeclaredIndex {
         match (old, new) {
             (Datum::Set(old), Datum::Set(new)) => {
                 let (mut lost, mut gained) = (Vec::new(), Vec::new());
-                old.diff(
-                    new,
-                    |atom| lost.push(key(atom)),
-                    |atom| gained.push(key(atom)),
-                );
+                old.diff(new, |atom| lost.push(key(atom)), |atom| gained.push(key(atom)));
                 for key in &lost {
                     self.remove(key, row);
                 }
@@ -233,10 +229,7 @@ fn for_each_key(parts: &[ColumnPart], row: &Row, mut visit: impl FnMut(IndexKey)
                 keys = keys
                     .iter()
                     .flat_map(|key| {
-                        elements()
-                            .into_iter()
-                            .map(|atom| with(key, atom))
-                            .collect::<Vec<_>>()
+                        elements().into_iter().map(|atom| with(key, atom)).collect::<Vec<_>>()
                     })
                     .collect();
             }

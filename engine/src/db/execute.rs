@@ -91,10 +91,7 @@ impl<'a, 'o> Executor<'a, 'o> {
     /// have equal keys in it.
     #[cfg(feature = "client")]
     pub(super) fn without_unique_keys(self) -> Self {
-        Self {
-            has_unique_keys: false,
-            ..self
-        }
+        Self { has_unique_keys: false, ..self }
     }
 
     /// Executes the operations and appends their results. Inserted rows are moved out of a
@@ -170,27 +167,14 @@ impl<'a, 'o> Executor<'a, 'o> {
 
     fn execute_operation(&mut self, operation: &mut Operation) -> Result<OperationResult, Stop> {
         Ok(match operation {
-            Operation::Insert {
-                table,
-                uuid,
-                given,
-                row,
-            } => {
+            Operation::Insert { table, uuid, given, row } => {
                 self.check_unique(*table, *uuid, given.as_deref())?;
-                let values = if self.may_wait {
-                    row.clone().into_values()
-                } else {
-                    row.take_values()
-                };
+                let values =
+                    if self.may_wait { row.clone().into_values() } else { row.take_values() };
                 self.insert(*table, *uuid, values)?;
                 OperationResult::Inserted(*uuid)
             }
-            Operation::Select {
-                table,
-                condition,
-                columns,
-                sort,
-            } => {
+            Operation::Select { table, condition, columns, sort } => {
                 let rows = self.select(*table, condition, columns, sort);
                 self.count_selected(*table, columns, &rows)?;
                 OperationResult::Rows(Box::new(SelectedRows {
@@ -199,11 +183,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                     rows,
                 }))
             }
-            Operation::Update {
-                table,
-                condition,
-                row,
-            } => {
+            Operation::Update { table, condition, row } => {
                 let columns = row.iter().map(|(column, _)| *column);
                 let matching =
                     self.writable_uuids(WriteKind::Update, *table, condition, columns)?;
@@ -212,11 +192,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                 }
                 OperationResult::Count(matching.len())
             }
-            Operation::Mutate {
-                table,
-                condition,
-                mutations,
-            } => {
+            Operation::Mutate { table, condition, mutations } => {
                 let columns = mutations.iter().map(|mutation| mutation.column);
                 let matching =
                     self.writable_uuids(WriteKind::Mutate, *table, condition, columns)?;
@@ -232,14 +208,7 @@ impl<'a, 'o> Executor<'a, 'o> {
                 }
                 OperationResult::Count(matching.len())
             }
-            Operation::Wait {
-                table,
-                timeout,
-                condition,
-                columns,
-                equal,
-                rows,
-            } => {
+            Operation::Wait { table, timeout, condition, columns, equal, rows } => {
                 let pending = timeout.filter(|timeout| *timeout > self.access.elapsed_ms);
                 self.deadline_ms = self.deadline_ms.into_iter().chain(pending).min();
                 if !self.is_satisfied(*table, condition, columns, *equal, rows) {
@@ -291,11 +260,7 @@ impl<'a, 'o> Executor<'a, 'o> {
     }
 
     fn insert(&mut self, table: TableId, uuid: Uuid, values: Values) -> Result<(), OvsdbError> {
-        let row = Row {
-            uuid,
-            version: self.uuids.next_uuid(),
-            values,
-        };
+        let row = Row { uuid, version: self.uuids.next_uuid(), values };
         self.check_permitted(WriteKind::Insert, table, || vec![&row], [])?;
         self.overlay.insert(table, row);
         Ok(())
@@ -320,10 +285,8 @@ impl<'a, 'o> Executor<'a, 'o> {
         let schema = self.schema.table(table);
         if let Some(row) = self.overlay.modify(table, uuid) {
             for mutation in mutations {
-                mutation.apply(
-                    &mut row.values[mutation.column],
-                    schema.column_type(mutation.column),
-                )?;
+                mutation
+                    .apply(&mut row.values[mutation.column], schema.column_type(mutation.column))?;
             }
         }
         Ok(())
@@ -350,18 +313,12 @@ impl<'a, 'o> Executor<'a, 'o> {
         columns: &[ColumnId],
         sort: &[ColumnId],
     ) -> Vec<Arc<Row>> {
-        let mut rows: Vec<Arc<Row>> = self
-            .matching_rows(table, condition)
-            .into_iter()
-            .cloned()
-            .collect();
+        let mut rows: Vec<Arc<Row>> =
+            self.matching_rows(table, condition).into_iter().cloned().collect();
         if !sort.is_empty() {
             rows.sort_by(|a, b| {
                 let order = |column: &ColumnId| a.get(*column).cmp(&b.get(*column));
-                sort.iter()
-                    .map(order)
-                    .find(|order| order.is_ne())
-                    .unwrap_or(Ordering::Equal)
+                sort.iter().map(order).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
             });
         }
         if !columns.contains(&ColumnId::UUID) {
@@ -441,9 +398,7 @@ impl<'a, 'o> Executor<'a, 'o> {
     fn stop_at_wait(&self, timeout: Option<u64>) -> Stop {
         let elapsed = self.access.elapsed_ms;
         if timeout.is_none_or(|timeout| elapsed < timeout) {
-            return Stop::Waiting {
-                deadline_ms: self.deadline_ms,
-            };
+            return Stop::Waiting { deadline_ms: self.deadline_ms };
         }
         let details = if elapsed == 0 {
             "\"where\" clause test failed".to_owned()
@@ -463,8 +418,5 @@ fn row_bytes(row: &Row) -> usize {
 
 /// Values of some columns of a row.
 fn project(row: &Row, columns: &[ColumnId]) -> Vec<Datum> {
-    columns
-        .iter()
-        .map(|column| row.get(*column).into_owned())
-        .collect()
+    columns.iter().map(|column| row.get(*column).into_owned()).collect()
 }

@@ -57,10 +57,7 @@ impl History {
         let to = Arc::new(HistoryState::default());
         self.kept_changes += changes.len();
         if self.kept_changes <= MIN_KEPT_CHANGES.max(2 * rows) {
-            let transition = Transition {
-                changes: changes.into(),
-                to: to.clone(),
-            };
+            let transition = Transition { changes: changes.into(), to: to.clone() };
             // Of two writers that start from one state, only the first one is linked.
             drop(self.state.next.set(transition));
         } else {
@@ -92,10 +89,7 @@ mod tests {
 
     fn add(database: &mut Database, name: &str) {
         let mut txn = TxnBuilder::new(&database.snapshot());
-        let row = AddressSet {
-            name: name.to_owned(),
-            ..AddressSet::default()
-        };
+        let row = AddressSet { name: name.to_owned(), ..AddressSet::default() };
         txn.insert(&row).unwrap();
         database.transact(txn.finish().operations()).unwrap();
     }

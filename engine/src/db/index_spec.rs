@@ -56,11 +56,7 @@ impl IndexSpec {
     }
 
     fn from_parts(table: &str, parts: Arc<[KeyPart]>) -> Self {
-        Self {
-            table: table.into(),
-            parts,
-            unique: false,
-        }
+        Self { table: table.into(), parts, unique: false }
     }
 
     /// Declares that no two rows have the same key.
@@ -69,10 +65,7 @@ impl IndexSpec {
     /// one key.
     #[must_use]
     pub fn unique(self) -> Self {
-        Self {
-            unique: true,
-            ..self
-        }
+        Self { unique: true, ..self }
     }
 
     /// `true` if both indexes have the same table and parts. Uniqueness does not matter.
@@ -203,10 +196,7 @@ impl<T: TableRow> Index<T> {
     /// Declares that no two rows have the same key, see [`IndexSpec::unique`].
     #[must_use]
     pub fn unique(self) -> Self {
-        Self {
-            spec: self.spec.unique(),
-            ..self
-        }
+        Self { spec: self.spec.unique(), ..self }
     }
 
     /// Key of a row. `None`: the index does not contain the row, or has a part for each element of
@@ -235,18 +225,12 @@ impl<T: TableRow> Index<T> {
 }
 
 fn map_key<T, V>(field: Field<T, BTreeMap<String, V>>, key: &str) -> KeyPart {
-    KeyPart::MapKey {
-        column: field.name().into(),
-        key: key.into(),
-    }
+    KeyPart::MapKey { column: field.name().into(), key: key.into() }
 }
 
 impl<T> Clone for Index<T> {
     fn clone(&self) -> Self {
-        Self {
-            spec: self.spec.clone(),
-            table: PhantomData,
-        }
+        Self { spec: self.spec.clone(), table: PhantomData }
     }
 }
 
@@ -278,10 +262,7 @@ mod tests {
         let spec = IndexSpec::new("T", parts);
         assert_eq!(
             spec.parts()[1],
-            KeyPart::MapKey {
-                column: "external_ids".into(),
-                key: "k8s.ovn.org/id:x".into()
-            }
+            KeyPart::MapKey { column: "external_ids".into(), key: "k8s.ovn.org/id:x".into() }
         );
         assert_eq!(
             spec.parts().iter().map(KeyPart::column).collect::<Vec<_>>(),

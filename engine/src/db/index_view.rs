@@ -60,9 +60,8 @@ impl Snapshot {
     /// # Errors
     /// The index was not declared.
     pub fn index<'a>(&'a self, spec: &'a IndexSpec) -> Result<IndexView<'a>, IndexError> {
-        let declared = self
-            .find_declaration(spec)
-            .ok_or_else(|| IndexError::NotDeclared(spec.clone()))?;
+        let declared =
+            self.find_declaration(spec).ok_or_else(|| IndexError::NotDeclared(spec.clone()))?;
         let index = declared.position.and_then(|position| {
             let table = self.table(position.table);
             Some((table, table.declared_indexes.get(position.place)?))
@@ -88,10 +87,7 @@ impl Snapshot {
         &'a self,
         index: &'a Index<T>,
     ) -> Result<TypedIndex<'a, T>, IndexError> {
-        Ok(TypedIndex {
-            view: self.index(index.spec())?,
-            table: self.typed(),
-        })
+        Ok(TypedIndex { view: self.index(index.spec())?, table: self.typed() })
     }
 }
 
@@ -125,11 +121,9 @@ impl<'a> IndexView<'a> {
         match self.find(&key) {
             None => Ok(None),
             Some((table, IndexedRows::One(uuid))) => Ok(table.get(*uuid)),
-            Some((_, many)) => Err(IndexError::NotUnique {
-                index: self.spec.clone(),
-                rows: many.len(),
-                key,
-            }),
+            Some((_, many)) => {
+                Err(IndexError::NotUnique { index: self.spec.clone(), rows: many.len(), key })
+            }
         }
     }
 
@@ -172,7 +166,6 @@ impl<T: TableRow> TypedIndex<'_, T> {
     /// Several rows have the key, or the row holds a value that `T` cannot represent.
     pub fn one(&self, key: impl Into<IndexKey>) -> Result<Option<(Ref<T>, T)>, IndexError> {
         let row = self.view.one(key)?;
-        row.map(|row| Ok((Ref::new(row.uuid), self.table.read(row)?)))
-            .transpose()
+        row.map(|row| Ok((Ref::new(row.uuid), self.table.read(row)?))).transpose()
     }
 }

@@ -28,11 +28,7 @@ pub(super) struct TouchedRow {
 
 impl TouchedRow {
     pub(super) fn new(old: Option<Arc<Row>>, new: Option<Arc<Row>>) -> Self {
-        Self {
-            old,
-            new,
-            strong_delta: AtomicI64::new(0),
-        }
+        Self { old, new, strong_delta: AtomicI64::new(0) }
     }
 
     /// `true` if this transaction inserted the row and rows refer to it.
@@ -72,10 +68,7 @@ pub(super) type TouchedRows = IndexMap<Uuid, TouchedRow, RandomState>;
 
 impl<'a> Overlay<'a> {
     pub(super) fn new(base: &'a Snapshot) -> Self {
-        Self {
-            base,
-            tables: Vec::new(),
-        }
+        Self { base, tables: Vec::new() }
     }
 
     /// Reserves room for rows that are about to be inserted.
@@ -96,11 +89,7 @@ impl<'a> Overlay<'a> {
 
     fn touched_rows_mut(&mut self, table: TableId) -> &mut TouchedRows {
         let place = self.tables.partition_point(|touched| touched.id < table);
-        if self
-            .tables
-            .get(place)
-            .is_none_or(|touched| touched.id != table)
-        {
+        if self.tables.get(place).is_none_or(|touched| touched.id != table) {
             let rows = IndexMap::default();
             self.tables.insert(place, TouchedTable { id: table, rows });
         }
@@ -122,8 +111,7 @@ impl<'a> Overlay<'a> {
 
     /// `true` if this transaction has touched rows of the table.
     pub(super) fn has_touched(&self, table: TableId) -> bool {
-        self.touched_rows(table)
-            .is_some_and(|rows| !rows.is_empty())
+        self.touched_rows(table).is_some_and(|rows| !rows.is_empty())
     }
 
     /// The row if this transaction has touched it.

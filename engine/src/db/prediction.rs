@@ -86,15 +86,11 @@ mod tests {
         let ports: Vec<_> = (0..3)
             .map(|i| {
                 let name = format!("lrp{i}");
-                let port = LogicalRouterPort {
-                    name,
-                    ..Default::default()
-                };
+                let port = LogicalRouterPort { name, ..Default::default() };
                 txn.insert(&port).unwrap()
             })
             .collect();
-        txn.add(router, LogicalRouter::PORTS, ports[..2].to_vec())
-            .unwrap();
+        txn.add(router, LogicalRouter::PORTS, ports[..2].to_vec()).unwrap();
         // `chassis` has a value already.
         let options = [("chassis", "there"), ("mcast_relay", "true")]
             .map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -107,10 +103,8 @@ mod tests {
         })
         .unwrap();
         let transaction = txn.finish();
-        let predicted = database
-            .snapshot()
-            .predict_changes(transaction.operations().to_vec())
-            .unwrap();
+        let predicted =
+            database.snapshot().predict_changes(transaction.operations().to_vec()).unwrap();
         assert_eq!(predicted.rows.len(), 5);
         let committed = database.transact(transaction.operations()).unwrap();
         assert_eq!(by_row(&predicted), by_row(&committed));

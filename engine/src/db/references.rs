@@ -39,10 +39,7 @@ impl References {
 
     /// Rows with weak references to this row.
     pub(super) fn weak_referrers(&self, row: RowId) -> impl Iterator<Item = RowId> {
-        self.weak
-            .get(&row)
-            .into_iter()
-            .flat_map(|referrers| referrers.keys().copied())
+        self.weak.get(&row).into_iter().flat_map(|referrers| referrers.keys().copied())
     }
 
     /// Adds changes to the numbers of strong references.
@@ -96,10 +93,7 @@ impl ReferenceColumns {
             let table = schema.table(table);
             let parts = table.column_ids().flat_map(|column| {
                 let ty = table.column_type(column);
-                [
-                    (column, Some(&ty.key), true),
-                    (column, ty.value.as_ref(), false),
-                ]
+                [(column, Some(&ty.key), true), (column, ty.value.as_ref(), false)]
             });
             let refer = parts.filter_map(|(column, base, by_key)| {
                 let reference = base?.reference()?;
@@ -112,9 +106,7 @@ impl ReferenceColumns {
             });
             refer.collect()
         };
-        Self {
-            tables: schema.table_ids().map(columns_of).collect(),
-        }
+        Self { tables: schema.table_ids().map(columns_of).collect() }
     }
 
     pub(super) fn of(
@@ -122,16 +114,12 @@ impl ReferenceColumns {
         table: TableId,
         ref_type: RefType,
     ) -> impl Iterator<Item = ReferenceColumn> {
-        self.tables[table.index()]
-            .iter()
-            .copied()
-            .filter(move |column| column.ref_type == ref_type)
+        self.tables[table.index()].iter().copied().filter(move |column| column.ref_type == ref_type)
     }
 
     /// `true` if a row holds a weak reference.
     pub(super) fn has_weak(&self, table: TableId, row: &Row) -> bool {
-        self.of(table, RefType::Weak)
-            .any(|reference| !row.values[reference.column].is_empty())
+        self.of(table, RefType::Weak).any(|reference| !row.values[reference.column].is_empty())
     }
 }
 
@@ -179,9 +167,9 @@ impl ReferenceColumn {
     fn for_each(self, value: &Datum, mut visit: impl FnMut(&Atom)) {
         match value {
             Datum::Set(set) => set.iter().for_each(visit),
-            Datum::Map(map) => map
-                .iter()
-                .for_each(|(key, value)| visit(if self.by_key { key } else { value })),
+            Datum::Map(map) => {
+                map.iter().for_each(|(key, value)| visit(if self.by_key { key } else { value }))
+            }
         }
     }
 

@@ -69,12 +69,7 @@ impl Snapshot {
     /// Creates the snapshot of an empty database.
     pub fn empty(schema: Arc<DatabaseSchema>) -> Self {
         let tables = Arc::new(schema.tables.iter().map(Table::new).collect());
-        Self {
-            schema,
-            tables,
-            declarations: Arc::default(),
-            history: History::default(),
-        }
+        Self { schema, tables, declarations: Arc::default(), history: History::default() }
     }
 
     /// Returns the same state with one more index.
@@ -107,19 +102,14 @@ impl Snapshot {
         let position = index.map(|(id, index)| {
             let table = &mut Arc::make_mut(&mut self.tables)[id.index()];
             table.declare_index(index);
-            IndexPosition {
-                table: id,
-                place: table.declared_indexes.len() - 1,
-            }
+            IndexPosition { table: id, place: table.declared_indexes.len() - 1 }
         });
         Arc::make_mut(&mut self.declarations).push(IndexDeclaration { spec, position });
     }
 
     /// Declaration of an index with the same keys; `None` if there is none.
     pub(super) fn find_declaration(&self, spec: &IndexSpec) -> Option<&IndexDeclaration> {
-        self.declarations
-            .iter()
-            .find(|declared| declared.spec.has_same_keys(spec))
+        self.declarations.iter().find(|declared| declared.spec.has_same_keys(spec))
     }
 
     /// Declared indexes in the order of their declaration.

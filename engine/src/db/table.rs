@@ -77,9 +77,7 @@ impl Table {
     /// Position of a unique index of which a condition names all columns.
     fn index_of(&self, condition: &Condition) -> Option<usize> {
         let is_named = |column: &ColumnId| condition.equal_value(*column).is_some();
-        self.unique_indexes
-            .iter()
-            .position(|index| index.columns.iter().all(is_named))
+        self.unique_indexes.iter().position(|index| index.columns.iter().all(is_named))
     }
 
     /// The row, if it exists, with the key of a unique index that a condition names. `None`: there
@@ -90,9 +88,8 @@ impl Table {
     ) -> Option<impl Iterator<Item = &Arc<Row>>> {
         let index = self.index_of(condition)?;
         let columns = self.unique_indexes[index].columns.iter();
-        let key: Vec<Datum> = columns
-            .filter_map(|column| condition.equal_value(*column).cloned())
-            .collect();
+        let key: Vec<Datum> =
+            columns.filter_map(|column| condition.equal_value(*column).cloned()).collect();
         Some(self.find(index, &key).into_iter())
     }
 

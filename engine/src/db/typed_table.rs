@@ -27,11 +27,7 @@ impl<'a, T: TableRow> TypedTable<'a, T> {
         let columns = table.map_or_else(Vec::new, |(schema, _)| {
             T::COLUMNS.iter().map(|c| schema.column_id(c)).collect()
         });
-        Self {
-            table: table.map(|(_, table)| table),
-            columns,
-            row: PhantomData,
-        }
+        Self { table: table.map(|(_, table)| table), columns, row: PhantomData }
     }
 
     /// `true` if the database's schema has this table.

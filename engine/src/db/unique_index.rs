@@ -79,11 +79,7 @@ impl UniqueIndex {
     }
 
     fn find(&self, key: &[Datum], hash: u64) -> Option<&HashedRow> {
-        let key = Key {
-            hash,
-            values: key,
-            columns: &self.columns,
-        };
+        let key = Key { hash, values: key, columns: &self.columns };
         let (found, ()) = self.rows.get_key_value(&key)?;
         Some(found)
     }
@@ -130,10 +126,7 @@ impl UniqueIndex {
     }
 
     fn hashed(&self, row: &Arc<Row>) -> HashedRow {
-        HashedRow {
-            key_hash: self.key_hash(row),
-            row: row.clone(),
-        }
+        HashedRow { key_hash: self.key_hash(row), row: row.clone() }
     }
 
     /// Hash of the key of a row. Rows with the same key have the same hash.
@@ -148,9 +141,7 @@ impl UniqueIndex {
 
     /// `true` if two versions of a row have the same key.
     pub(super) fn has_same_key(&self, old: &Row, new: &Row) -> bool {
-        self.columns
-            .iter()
-            .all(|column| old.get(*column) == new.get(*column))
+        self.columns.iter().all(|column| old.get(*column) == new.get(*column))
     }
 }
 
@@ -207,11 +198,7 @@ mod tests {
             row.values[name] = Datum::scalar(text);
             Some(Arc::new(row))
         };
-        let change = |old, new| RowChange {
-            table: id,
-            old,
-            new,
-        };
+        let change = |old, new| RowChange { table: id, old, new };
         let changes = [
             change(row(1, "a"), row(1, "b")),
             change(row(2, "b"), row(2, "a")),
@@ -231,10 +218,7 @@ mod tests {
             for (text, uuid) in [("a", 2), ("b", 1), ("c", 4), ("e", 5)] {
                 assert_eq!(found(text), row(uuid, text), "{text}");
             }
-            assert!(Arc::ptr_eq(
-                &found("e").unwrap(),
-                changes[4].new.as_ref().unwrap()
-            ));
+            assert!(Arc::ptr_eq(&found("e").unwrap(), changes[4].new.as_ref().unwrap()));
             assert_eq!(found("d"), None);
             assert_eq!(index.rows.len(), 4);
         }

@@ -42,8 +42,5 @@ fn file_error(file: &Path, error: &pem::Error, wanted: &str) -> KeyFileError {
         pem::Error::NoItemsFound => format!("it contains no {wanted} in PEM format"),
         other => other.to_string(),
     };
-    KeyFileError {
-        file: file.to_owned(),
-        problem,
-    }
+    KeyFileError { file: file.to_owned(), problem }
 }

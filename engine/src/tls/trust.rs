@@ -18,10 +18,7 @@ pub struct SignedServers {
 impl SignedServers {
     /// Makes the verifier of servers whose certificates one of these authorities has signed.
     pub fn new(authorities: RootCertStore, provider: &CryptoProvider) -> Self {
-        Self {
-            authorities,
-            algorithms: provider.signature_verification_algorithms,
-        }
+        Self { authorities, algorithms: provider.signature_verification_algorithms }
     }
 }
 

@@ -196,9 +196,7 @@ impl TxnBuilder {
             value.map_err(|error| refused = Some(error)).ok()
         });
         let is_default = |column, datum: &Datum| schema.column_type(column).is_default(datum);
-        let values = values
-            .flatten()
-            .filter(|(column, datum)| !is_default(*column, datum));
+        let values = values.flatten().filter(|(column, datum)| !is_default(*column, datum));
         let row = InsertRow::with_template(schema, values, self.operations.last_insert(table));
         if let Some(error) = refused {
             return Err(error);
@@ -323,11 +321,7 @@ impl TxnBuilder {
         if argument.is_empty() {
             return Ok(());
         }
-        let mutation = Mutation {
-            column: id,
-            mutator,
-            argument,
-        };
+        let mutation = Mutation { column: id, mutator, argument };
         self.merge_mutations(table, row, vec![mutation])
     }
 
@@ -354,9 +348,7 @@ impl TxnBuilder {
     ) -> Result<(), BuildError> {
         let table = self.table(table)?;
         let schema = self.snapshot.schema().table(table);
-        let ids = columns
-            .into_iter()
-            .filter_map(|name| schema.column_id(name));
+        let ids = columns.into_iter().filter_map(|name| schema.column_id(name));
         let select = Operation::Select {
             table,
             condition: Condition::uuid(row),
@@ -422,17 +414,14 @@ impl TxnBuilder {
             .chain([self.operations.end()])
             .collect();
         let mut places = self.operations.into_places();
-        self.sections
-            .into_iter()
-            .zip(ends)
-            .map(move |(section, end)| {
-                let operations = places.by_ref().take(end - section.start).flatten();
-                Transaction {
-                    schema: schema.clone(),
-                    operations: section.guards.into_iter().chain(operations).collect(),
-                    placeholders: placeholders.clone(),
-                }
-            })
+        self.sections.into_iter().zip(ends).map(move |(section, end)| {
+            let operations = places.by_ref().take(end - section.start).flatten();
+            Transaction {
+                schema: schema.clone(),
+                operations: section.guards.into_iter().chain(operations).collect(),
+                placeholders: placeholders.clone(),
+            }
+        })
     }
 
     /// Allows [`finish_split`](Self::finish_split) to split the transaction here, into two that are

@@ -14,11 +14,7 @@ use super::value_check::{check_value, is_default};
 impl TxnBuilder {
     /// Row for an error: new or existing.
     pub(super) fn row_name(&self, row: Uuid) -> AffectedRow {
-        if self.placeholders.contains(&row) {
-            AffectedRow::New
-        } else {
-            AffectedRow::Existing(row)
-        }
+        if self.placeholders.contains(&row) { AffectedRow::New } else { AffectedRow::Existing(row) }
     }
 
     pub(super) fn table(&self, name: &str) -> Result<TableId, BuildError> {
@@ -40,8 +36,7 @@ impl TxnBuilder {
         values
             .into_iter()
             .filter_map(|(name, datum)| {
-                self.value(table, self.row_name(row), name, datum)
-                    .transpose()
+                self.value(table, self.row_name(row), name, datum).transpose()
             })
             .collect()
     }
@@ -143,10 +138,7 @@ impl TxnBuilder {
         let base = self.snapshot.row(table, row).map(|row| &**row);
         match self.operations.pending_row(schema, (table, row), base) {
             Ok(Some(pending)) => Ok(pending),
-            Ok(None) => Err(BuildError::NoRow {
-                table: schema.name.to_string(),
-                row,
-            }),
+            Ok(None) => Err(BuildError::NoRow { table: schema.name.to_string(), row }),
             Err((column, source)) => {
                 let value = "the result".to_owned();
                 Err(value_error(schema, name, column, value, source))

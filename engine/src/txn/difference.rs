@@ -50,10 +50,6 @@ fn difference(column: ColumnId, current: &Datum, wanted: &Datum) -> Vec<Mutation
     [(Mutator::Delete, delete), (Mutator::Insert, insert)]
         .into_iter()
         .filter(|(_, argument)| !argument.is_empty())
-        .map(|(mutator, argument)| Mutation {
-            column,
-            mutator,
-            argument,
-        })
+        .map(|(mutator, argument)| Mutation { column, mutator, argument })
         .collect()
 }

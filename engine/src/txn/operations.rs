@@ -137,21 +137,13 @@ impl Operations {
         let place = self.list.len();
         self.last_inserts.insert(table, place);
         let touched = RowOperations {
-            open: OperationPlaces {
-                insert: Some(place),
-                ..OperationPlaces::default()
-            },
+            open: OperationPlaces { insert: Some(place), ..OperationPlaces::default() },
             seals: self.seals,
             inserted: true,
             ..RowOperations::default()
         };
         self.rows.insert((table, uuid), touched);
-        self.push(Operation::Insert {
-            table,
-            uuid,
-            given,
-            row,
-        });
+        self.push(Operation::Insert { table, uuid, given, row });
     }
 
     /// Row of the open `insert` operation on a row.
@@ -175,12 +167,9 @@ impl Operations {
     ) -> impl Iterator<Item = (Uuid, &InsertRow)> {
         let operations = self.list.iter().skip(place).flatten();
         operations.filter_map(move |operation| match operation {
-            Operation::Insert {
-                table: into,
-                uuid,
-                row,
-                ..
-            } if *into == table => Some((*uuid, row)),
+            Operation::Insert { table: into, uuid, row, .. } if *into == table => {
+                Some((*uuid, row))
+            }
             _ => None,
         })
     }
@@ -230,11 +219,7 @@ impl Operations {
             _ => {}
         }
         places.update = Some(self.list.len());
-        self.push(Operation::Update {
-            table,
-            condition: Condition::uuid(row),
-            row: values,
-        });
+        self.push(Operation::Update { table, condition: Condition::uuid(row), row: values });
     }
 
     /// Changes columns of a row relative to their values.
@@ -266,9 +251,7 @@ impl Operations {
         let is_new = self.has_open_insert(table, row);
         let known = self.open_value(table, row, column).cloned();
         if let Some(mut value) = known.or_else(|| is_new.then(|| ty.default_datum())) {
-            mutation
-                .apply(&mut value, ty)
-                .map_err(|error| (column, error))?;
+            mutation.apply(&mut value, ty).map_err(|error| (column, error))?;
             self.set(table, row, vec![(column, value)]);
             return Ok(());
         }
@@ -299,15 +282,9 @@ impl Operations {
             self.rows.remove(&(table, row));
             return true;
         }
-        let deleted = RowOperations {
-            deleted: true,
-            ..RowOperations::default()
-        };
+        let deleted = RowOperations { deleted: true, ..RowOperations::default() };
         self.rows.insert((table, row), deleted);
-        self.push(Operation::Delete {
-            table,
-            condition: Condition::uuid(row),
-        });
+        self.push(Operation::Delete { table, condition: Condition::uuid(row) });
         false
     }
 
@@ -401,10 +378,7 @@ fn touch(
 /// Adds a mutation to those of the same row. Consecutive insertions into one column, or deletions
 /// from it, are merged.
 fn merge_mutation(mutations: &mut Vec<Mutation>, mutation: Mutation) {
-    let last = mutations
-        .iter_mut()
-        .rev()
-        .find(|have| have.column == mutation.column);
+    let last = mutations.iter_mut().rev().find(|have| have.column == mutation.column);
     match last {
         Some(last) if last.mutator == mutation.mutator => {
             match (&mut last.argument, &mutation.argument) {

@@ -43,13 +43,7 @@ pub(super) struct PendingRow<'a> {
 impl<'a> PendingRow<'a> {
     /// Creates a pending row without operations.
     pub(super) fn new(base: Option<&'a Row>) -> Self {
-        Self {
-            mutated: Vec::new(),
-            updated: None,
-            inserted: None,
-            sealed: &[],
-            base,
-        }
+        Self { mutated: Vec::new(), updated: None, inserted: None, sealed: &[], base }
     }
 
     /// Value of a column. `None`: the transaction inserts the row with the column's default.
@@ -76,10 +70,8 @@ impl<'a> PendingRow<'a> {
         let mut mutated: Vec<(ColumnId, Datum)> = Vec::new();
         for mutation in mutations {
             let (column, ty) = (mutation.column, schema.column_type(mutation.column));
-            let position = mutated
-                .iter()
-                .position(|(have, _)| *have == column)
-                .unwrap_or_else(|| {
+            let position =
+                mutated.iter().position(|(have, _)| *have == column).unwrap_or_else(|| {
                     let value = self.value(column).cloned();
                     mutated.push((column, value.unwrap_or_else(|| ty.default_datum())));
                     mutated.len() - 1
@@ -135,16 +127,12 @@ impl SealedChanges {
         let places = std::mem::take(&mut self.places);
         for (done, place) in places.iter().copied().enumerate() {
             let values = match list.get(place) {
-                Some(Some(Operation::Insert { row, .. })) => row
-                    .iter()
-                    .map(|(column, value)| (column, value.clone()))
-                    .collect(),
+                Some(Some(Operation::Insert { row, .. })) => {
+                    row.iter().map(|(column, value)| (column, value.clone())).collect()
+                }
                 Some(Some(Operation::Update { row, .. })) => row.clone(),
                 Some(Some(Operation::Mutate { mutations, .. })) => {
-                    let pending = PendingRow {
-                        sealed: &self.values,
-                        ..PendingRow::new(base)
-                    };
+                    let pending = PendingRow { sealed: &self.values, ..PendingRow::new(base) };
                     match pending.mutate(schema, mutations) {
                         Ok(values) => values,
                         Err(error) => {

@@ -126,9 +126,7 @@ impl TxnBuilder {
         let (section, expected) = match self.operations.first_change(table, row, column) {
             None => (self.sections.last_mut(), Some(current)),
             Some(place) => {
-                let later = self
-                    .sections
-                    .partition_point(|section| section.start <= place);
+                let later = self.sections.partition_point(|section| section.start <= place);
                 let existing = self.snapshot.row(table, row);
                 let expected = existing.map(|row| row.get(column).into_owned());
                 (self.sections.get_mut(later.saturating_sub(1)), expected)
@@ -136,9 +134,7 @@ impl TxnBuilder {
         };
         if let (Some(section), Some(expected)) = (section, expected) {
             let expected = Some(vec![(column, expected)]);
-            section
-                .guards
-                .push(wait_operation(table, Condition::uuid(row), expected));
+            section.guards.push(wait_operation(table, Condition::uuid(row), expected));
         }
     }
 }

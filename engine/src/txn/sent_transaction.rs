@@ -88,23 +88,15 @@ fn for_each_datum(operation: &mut Operation, visit: &mut impl FnMut(&mut Datum))
                 visit(datum);
             }
         }
-        Operation::Mutate {
-            condition,
-            mutations,
-            ..
-        } => {
+        Operation::Mutate { condition, mutations, .. } => {
             clauses(condition, visit);
             for mutation in mutations {
                 visit(&mut mutation.argument);
             }
         }
-        Operation::Wait {
-            condition, rows, ..
-        } => {
+        Operation::Wait { condition, rows, .. } => {
             clauses(condition, visit);
-            rows.iter_mut()
-                .flatten()
-                .for_each(|(_, datum)| visit(datum));
+            rows.iter_mut().flatten().for_each(|(_, datum)| visit(datum));
         }
         Operation::Select { condition, .. } | Operation::Delete { condition, .. } => {
             clauses(condition, visit);
@@ -125,10 +117,8 @@ fn resolve(datum: &mut Datum, uuid_of: &impl Fn(Uuid) -> Option<Uuid>) {
     let atom = |atom: &Atom| resolved(atom).unwrap_or_else(|| atom.clone());
     *datum = match &*datum {
         Datum::Set(set) => Datum::Set(set.iter().map(atom).collect()),
-        Datum::Map(map) => Datum::Map(
-            map.iter()
-                .map(|(key, value)| (atom(key), atom(value)))
-                .collect(),
-        ),
+        Datum::Map(map) => {
+            Datum::Map(map.iter().map(|(key, value)| (atom(key), atom(value))).collect())
+        }
     };
 }

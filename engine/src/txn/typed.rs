@@ -47,10 +47,8 @@ impl TxnBuilder {
         wanted: &T,
     ) -> Result<bool, BuildError> {
         let data = current.to_data().into_iter().zip(wanted.to_data());
-        let columns = T::COLUMNS
-            .iter()
-            .zip(data)
-            .map(|(name, (current, wanted))| (*name, current, wanted));
+        let columns =
+            T::COLUMNS.iter().zip(data).map(|(name, (current, wanted))| (*name, current, wanted));
         self.update_row(T::TABLE, row.uuid, columns)
     }
 
@@ -96,8 +94,7 @@ impl TxnBuilder {
         }
         let table = self.table(T::TABLE)?;
         let columns = TypedColumns::new::<T>(self.snapshot.schema().table(table));
-        self.typed_columns
-            .insert(TypeId::of::<T>(), (table, columns.clone()));
+        self.typed_columns.insert(TypeId::of::<T>(), (table, columns.clone()));
         Ok((table, columns))
     }
 
@@ -113,10 +110,7 @@ impl TxnBuilder {
     /// # Errors
     /// The schema lacks the table or the column, its type does not allow the value, or it is
     /// immutable.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "callers pass temporary values"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass temporary values")]
     pub fn set<T: TableRow, C: Column>(
         &mut self,
         row: Ref<T>,
@@ -288,21 +282,15 @@ impl TxnBuilder {
         let table = self.table(T::TABLE)?;
         let schema = self.snapshot.schema();
         let column =
-            schema
-                .table(table)
-                .column_id(field.name())
-                .ok_or_else(|| BuildError::NoColumn {
-                    database: schema.name.clone(),
-                    table: T::TABLE.to_owned(),
-                    column: field.name().to_owned(),
-                    value: value.to_datum().to_string(),
-                    row: AffectedRow::New,
-                })?;
-        let clause = Clause::Column {
-            column,
-            function: Function::Equal,
-            argument: value.to_datum(),
-        };
+            schema.table(table).column_id(field.name()).ok_or_else(|| BuildError::NoColumn {
+                database: schema.name.clone(),
+                table: T::TABLE.to_owned(),
+                column: field.name().to_owned(),
+                value: value.to_datum().to_string(),
+                row: AffectedRow::New,
+            })?;
+        let clause =
+            Clause::Column { column, function: Function::Equal, argument: value.to_datum() };
         self.expect_no_row(T::TABLE, Condition::new(vec![clause]))
     }
 

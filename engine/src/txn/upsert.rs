@@ -88,11 +88,7 @@ impl TxnBuilder {
         index: &Index<T>,
         key: &IndexKey,
     ) -> Result<Option<(Ref<T>, T)>, BuildError> {
-        let existing = self
-            .snapshot
-            .index(index.spec())?
-            .one(key.clone())?
-            .map(|row| row.uuid);
+        let existing = self.snapshot.index(index.spec())?.one(key.clone())?.map(|row| row.uuid);
         let inserted = self.find_inserted(index, key)?;
         let (table, _) = self.columns_of::<T>()?;
         for found in existing.into_iter().chain(inserted) {

@@ -26,18 +26,11 @@ pub(super) fn check_argument(
     let arithmetic = !matches!(mutator, Mutator::Insert | Mutator::Delete);
     if arithmetic {
         let number = datum.as_scalar().map(Atom::atom_type) == Some(ty.key.atom);
-        return if number && !ty.is_map() {
-            Ok(())
-        } else {
-            Err(mismatch_error(ty))
-        };
+        return if number && !ty.is_map() { Ok(()) } else { Err(mismatch_error(ty)) };
     }
     // A set of keys deletes pairs of a map whatever their values.
     if mutator == Mutator::Delete && ty.is_map() && datum.as_set().is_some() {
-        let keys = ColumnType {
-            value: None,
-            ..ty.clone()
-        };
+        let keys = ColumnType { value: None, ..ty.clone() };
         return check_elements(datum, &keys, true);
     }
     check_elements(datum, ty, !ty.is_scalar())

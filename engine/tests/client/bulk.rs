@@ -23,15 +23,11 @@ fn contents(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let tables = schema.table_ids();
     let rows = tables.flat_map(|id| snapshot.table(id).iter().map(move |row| (id, row)));
     let name = |id| &schema.table(id).name;
-    rows.map(|(id, row)| (format!("{} {}", name(id), row.uuid), format!("{row:?}")))
-        .collect()
+    rows.map(|(id, row)| (format!("{} {}", name(id), row.uuid), format!("{row:?}"))).collect()
 }
 
 fn config(server: &RealServer) -> Config {
-    let mut config = impatient(Config::new(
-        server.remote().parse().unwrap(),
-        "OVN_Northbound",
-    ));
+    let mut config = impatient(Config::new(server.remote().parse().unwrap(), "OVN_Northbound"));
     config.bulk_rows = Some(1000);
     config
 }
@@ -50,11 +46,7 @@ fn ports(snapshot: &Snapshot, old: Ref<LogicalRouter>, count: usize) -> Transact
         inserted.collect()
     };
     let (of_new, of_old) = (ports("new"), ports("old"));
-    let new = LogicalRouter {
-        name: "new".into(),
-        ports: of_new,
-        ..Default::default()
-    };
+    let new = LogicalRouter { name: "new".into(), ports: of_new, ..Default::default() };
     txn.insert(&new).unwrap();
     txn.add(old, LogicalRouter::PORTS, of_old).unwrap();
     txn.finish()
@@ -154,10 +146,7 @@ fn transact(client: &Client, change: impl FnOnce(&mut TxnBuilder)) -> JoinHandle
 fn insert(txn: &mut TxnBuilder, names: &[&str]) {
     for name in names {
         let name = (*name).to_owned();
-        let switch = LogicalSwitch {
-            name,
-            ..Default::default()
-        };
+        let switch = LogicalSwitch { name, ..Default::default() };
         txn.insert(&switch).unwrap();
     }
 }
@@ -178,11 +167,7 @@ const THIRD: &str = "00000000-0000-4000-8000-000000000003";
 /// Reply to a transaction that inserts two rows.
 fn inserted() -> String {
     let result = |row| format!(r#"{{"uuid":["uuid","{row}"]}}"#);
-    format!(
-        r#""result":[{},{}],"error":null"#,
-        result(SECOND),
-        result(THIRD)
-    )
+    format!(r#""result":[{},{}],"error":null"#, result(SECOND), result(THIRD))
 }
 
 /// Starts a bulk transaction and receives it.
@@ -200,8 +185,7 @@ async fn read_anew(client: &Client, peer: &mut Peer, rows: &[(&str, &str)]) {
     assert_eq!(peer.request().await, "monitor_cond_since");
     let row = |(uuid, name)| format!(r#""{uuid}":{{"initial":{{"name":"{name}"}}}}"#);
     let rows: Vec<String> = rows.iter().copied().map(row).collect();
-    peer.answer_monitor(&format!(r#"{{"Logical_Switch":{{{}}}}}"#, rows.join(",")))
-        .await;
+    peer.answer_monitor(&format!(r#"{{"Logical_Switch":{{{}}}}}"#, rows.join(","))).await;
     until_live(client, true).await;
 }
 
@@ -236,10 +220,7 @@ async fn changes_of_other_clients_appear_after_a_bulk_transaction() {
     // The transaction that was queued meanwhile is sent now.
     assert_eq!(peer.request().await, "transact");
     peer.answer(r#""error":"no""#).await;
-    assert!(matches!(
-        soon(next).await.unwrap(),
-        CommitOutcome::Rejected(_)
-    ));
+    assert!(matches!(soon(next).await.unwrap(), CommitOutcome::Rejected(_)));
 }
 
 #[tokio::test]
@@ -300,12 +281,7 @@ async fn the_monitor_is_not_suspended_without_the_conditions() {
             false,
             Box::new(|txn| insert(txn, &["b", "c"])),
         ),
-        (
-            "few rows",
-            nothing,
-            false,
-            Box::new(|txn| insert(txn, &["b"])),
-        ),
+        ("few rows", nothing, false, Box::new(|txn| insert(txn, &["b"]))),
         (
             "rows go",
             nothing,
@@ -315,12 +291,7 @@ async fn the_monitor_is_not_suspended_without_the_conditions() {
                 txn.delete(row()).unwrap();
             }),
         ),
-        (
-            "a lock",
-            nothing,
-            true,
-            Box::new(|txn| insert(txn, &["b", "c"])),
-        ),
+        ("a lock", nothing, true, Box::new(|txn| insert(txn, &["b", "c"]))),
     ];
     for (case, with, lock, change) in cases {
         let (client, mut peer, _server) = live_client(with).await;
@@ -376,8 +347,7 @@ async fn a_commit_is_visible_when_it_is_delivered_after_a_lost_connection() {
     assert!(!outcome.is_finished());
     let row = |uuid, name| format!(r#""{uuid}":{{"initial":{{"name":"{name}"}}}}"#);
     let rows = [row(ROW, "z"), row(SECOND, "b"), row(THIRD, "c")].join(",");
-    peer.answer_monitor(&format!(r#"{{"Logical_Switch":{{{rows}}}}}"#))
-        .await;
+    peer.answer_monitor(&format!(r#"{{"Logical_Switch":{{{rows}}}}}"#)).await;
     let outcome = soon(outcome).await.unwrap();
     outcome.into_result().unwrap();
     assert_eq!(names(&client), set(["z", "b", "c"]));

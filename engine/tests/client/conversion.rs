@@ -32,11 +32,8 @@ async fn live_client(config: Config, server: &FakeServer) -> (Client, Peer) {
 
 fn names(client: &Client) -> Vec<String> {
     let snapshot = client.snapshot();
-    let mut names: Vec<_> = snapshot
-        .typed::<LogicalSwitch>()
-        .iter()
-        .map(|row| row.unwrap().1.name)
-        .collect();
+    let mut names: Vec<_> =
+        snapshot.typed::<LogicalSwitch>().iter().map(|row| row.unwrap().1.name).collect();
     names.sort();
     names
 }
@@ -44,10 +41,7 @@ fn names(client: &Client) -> Vec<String> {
 /// Adds a switch. Returns the outcome and the switches visible at that time.
 fn add_switch(client: &Client, name: &str) -> JoinHandle<(CommitOutcome, Vec<String>)> {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let switch = LogicalSwitch {
-        name: name.into(),
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: name.into(), ..Default::default() };
     txn.insert(&switch).unwrap();
     let client = client.clone();
     tokio::spawn(async move {
@@ -97,8 +91,7 @@ async fn outcomes_are_delivered_when_the_replica_shows_them() {
     let (client, mut peer) = live_client(config(&server), &server).await;
     let outcomes = answered_too_late(&client, &mut peer).await;
     assert!(outcomes.iter().all(|outcome| !outcome.is_finished()));
-    peer.answer_monitor(&switches(&[(ROW, "a"), (OTHER, "b")]))
-        .await;
+    peer.answer_monitor(&switches(&[(ROW, "a"), (OTHER, "b")])).await;
     let [made, refused] = outcomes;
     let (outcome, shown) = soon(made).await.unwrap();
     assert!(matches!(outcome, CommitOutcome::Committed(_)));
@@ -118,9 +111,7 @@ async fn undelivered_commits_survive_the_connection() {
     let (outcome, _) = soon(refused).await.unwrap();
     assert!(matches!(outcome, CommitOutcome::Rejected(_)));
     assert!(!made.is_finished());
-    let _peer = server
-        .accept_live(&switches(&[(ROW, "a"), (OTHER, "b")]))
-        .await;
+    let _peer = server.accept_live(&switches(&[(ROW, "a"), (OTHER, "b")])).await;
     let (outcome, shown) = soon(made).await.unwrap();
     assert!(matches!(outcome, CommitOutcome::Committed(_)));
     assert_eq!(shown, ["a", "b"]);
@@ -143,8 +134,7 @@ async fn a_rejected_coalesced_request_is_split_after_a_change_of_the_schema() {
     peer.send(CANCELED).await;
     peer.answer_schema(SCHEMA).await;
     let schema = std::mem::replace(&mut peer.id, both);
-    peer.answer(r#""result":[{"error":"timed out"},null],"error":null"#)
-        .await;
+    peer.answer(r#""result":[{"error":"timed out"},null],"error":null"#).await;
     peer.id = schema;
     assert_eq!(peer.request().await, "monitor_cond_since");
     peer.answer_monitor(&one_switch("a")).await;
@@ -152,19 +142,15 @@ async fn a_rejected_coalesced_request_is_split_after_a_change_of_the_schema() {
         assert_eq!(peer.request().await, "transact");
         peer.answer(&answer).await;
         let (outcome, _) = soon(outcome).await.unwrap();
-        assert_eq!(
-            matches!(outcome, CommitOutcome::Committed(_)),
-            answer != REFUSED
-        );
+        assert_eq!(matches!(outcome, CommitOutcome::Committed(_)), answer != REFUSED);
     }
 }
 
 #[tokio::test]
 async fn an_outstanding_filter_takes_effect_with_the_new_schema() {
-    for answer in [
-        r#""result":{},"error":null"#,
-        r#""result":null,"error":"unknown monitor session""#,
-    ] {
+    for answer in
+        [r#""result":{},"error":null"#, r#""result":null,"error":"unknown monitor session""#]
+    {
         let server = FakeServer::start();
         let (client, mut peer) = live_client(config(&server), &server).await;
         let filter = Filter::column("name", Function::Equal, Datum::scalar("b"));
@@ -177,10 +163,7 @@ async fn an_outstanding_filter_takes_effect_with_the_new_schema() {
         peer.answer(answer).await;
         peer.answer_schema(SCHEMA).await;
         let monitor = peer.next_text().await.unwrap();
-        assert!(
-            monitor.contains(r#""where":[["name","==","b"]]"#),
-            "{monitor}"
-        );
+        assert!(monitor.contains(r#""where":[["name","==","b"]]"#), "{monitor}");
         let monitor = Json::parse(monitor.as_bytes()).unwrap();
         peer.id = monitor.get("id").unwrap().clone();
         assert!(!filtering.is_finished());
@@ -194,9 +177,7 @@ async fn an_outstanding_filter_takes_effect_with_the_new_schema() {
 fn columns(client: &Client) -> Vec<String> {
     let snapshot = client.snapshot();
     let (_, table) = snapshot.schema().table_by_name("Logical_Switch").unwrap();
-    let names = table
-        .column_ids()
-        .map(|id| table.column_name(id).to_owned());
+    let names = table.column_ids().map(|id| table.column_name(id).to_owned());
     names.collect()
 }
 
@@ -227,14 +208,10 @@ async fn a_schema_that_changed_before_the_monitor_is_detected() {
     until_live(&client, false).await;
     peer.answer_schema(&newer).await;
     let monitor = peer.next_text().await.unwrap();
-    assert!(
-        monitor.contains(r#""columns":["later","name","#),
-        "{monitor}"
-    );
+    assert!(monitor.contains(r#""columns":["later","name","#), "{monitor}");
     let monitor = Json::parse(monitor.as_bytes()).unwrap();
     peer.id = monitor.get("id").unwrap().clone();
-    peer.send_contents(&switches(&[(ROW, "a"), (OTHER, "b")]))
-        .await;
+    peer.send_contents(&switches(&[(ROW, "a"), (OTHER, "b")])).await;
     peer.answer_schema(&newer).await;
     let (outcome, shown) = soon(made).await.unwrap();
     assert!(matches!(outcome, CommitOutcome::Committed(_)));
@@ -253,11 +230,7 @@ async fn a_database_converted_before_the_monitor_is_followed() {
     let monitor = relay.until_request("monitor_cond_since").await;
     let dir = tempfile::tempdir().unwrap();
     let newer = dir.path().join("newer");
-    std::fs::write(
-        &newer,
-        with_another_column(SCHEMA).replace("1.0.0", "1.1.0"),
-    )
-    .unwrap();
+    std::fs::write(&newer, with_another_column(SCHEMA).replace("1.0.0", "1.1.0")).unwrap();
     let converted = Command::new(testing::program("ovsdb-client"))
         .args(["convert", &server.remote(), newer.to_str().unwrap()])
         .output()

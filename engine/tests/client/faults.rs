@@ -23,22 +23,13 @@ async fn live_client(server: &FakeServer) -> (Client, crate::peer::Peer) {
 }
 
 fn names(client: &Client) -> Vec<String> {
-    client
-        .snapshot()
-        .typed::<LogicalSwitch>()
-        .iter()
-        .map(|row| row.unwrap().1.name)
-        .collect()
+    client.snapshot().typed::<LogicalSwitch>().iter().map(|row| row.unwrap().1.name).collect()
 }
 
 /// Starts a transaction that adds a switch.
 fn add_switch(client: &Client, name: impl Into<String>) -> tokio::task::JoinHandle<CommitOutcome> {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    txn.insert(&LogicalSwitch {
-        name: name.into(),
-        ..Default::default()
-    })
-    .unwrap();
+    txn.insert(&LogicalSwitch { name: name.into(), ..Default::default() }).unwrap();
     let client = client.clone();
     tokio::spawn(async move { client.transact(txn.finish()).await })
 }
@@ -92,10 +83,7 @@ async fn readers_see_the_old_contents_until_the_new_are_complete() {
     let contents = one_switch("b");
     let (first, rest) = contents.split_at(contents.len() / 2);
     let id = peer.id.to_text();
-    peer.send(&format!(
-        r#"{{"id":{id},"error":null,"result":[false,"{ZERO}",{first}"#
-    ))
-    .await;
+    peer.send(&format!(r#"{{"id":{id},"error":null,"result":[false,"{ZERO}",{first}"#)).await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(!client.is_live());
     assert_eq!(names(&client), ["a"]);
@@ -112,17 +100,7 @@ async fn a_reconnect_publishes_changes() {
     drop(peer);
     let _peer = server.accept_live(&one_switch("b")).await;
     let snapshot = soon(changes.next()).await.unwrap();
-    assert_eq!(
-        snapshot
-            .typed::<LogicalSwitch>()
-            .iter()
-            .next()
-            .unwrap()
-            .unwrap()
-            .1
-            .name,
-        "b"
-    );
+    assert_eq!(snapshot.typed::<LogicalSwitch>().iter().next().unwrap().unwrap().1.name, "b");
 }
 
 #[tokio::test]
@@ -132,14 +110,8 @@ async fn an_update_before_the_reply_is_visible_with_the_outcome() {
     let outcome = add_switch(&client, "ignored");
     assert_eq!(peer.request().await, "transact");
     peer.send(&update(r#"{"modify":{"name":"b"}}"#)).await;
-    peer.answer(&format!(
-        r#""result":[{{"uuid":["uuid","{ROW}"]}}],"error":null"#
-    ))
-    .await;
-    assert!(matches!(
-        soon(outcome).await.unwrap(),
-        CommitOutcome::Committed(_)
-    ));
+    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}],"error":null"#)).await;
+    assert!(matches!(soon(outcome).await.unwrap(), CommitOutcome::Committed(_)));
     assert_eq!(names(&client), ["b"]);
 }
 
@@ -152,22 +124,15 @@ async fn replies_are_matched_by_id() {
     let first_id = peer.id.clone();
     let second = add_switch(&client, "second");
     assert_eq!(peer.request().await, "transact");
-    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
-        .await;
-    assert!(matches!(
-        soon(second).await.unwrap(),
-        CommitOutcome::Committed(_)
-    ));
+    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#)).await;
+    assert!(matches!(soon(second).await.unwrap(), CommitOutcome::Committed(_)));
     assert!(!first.is_finished());
     peer.id = first_id;
     peer.answer(r#""error":"not today""#).await;
     let CommitOutcome::Rejected(error) = soon(first).await.unwrap() else {
         panic!("it should be rejected")
     };
-    assert_eq!(
-        error.to_string(),
-        "the server refused the transaction: not today"
-    );
+    assert_eq!(error.to_string(), "the server refused the transaction: not today");
 
     // Other members of the cluster may commit a cancelled transaction.
     let third = add_switch(&client, "third");
@@ -177,9 +142,7 @@ async fn replies_are_matched_by_id() {
         panic!("the outcome should be unknown")
     };
     assert!(
-        unknown
-            .to_string()
-            .ends_with("the server cancelled a transaction that was in progress"),
+        unknown.to_string().ends_with("the server cancelled a transaction that was in progress"),
         "{unknown}"
     );
 }
@@ -199,10 +162,7 @@ async fn a_malformed_reply_leaves_the_outcome_unknown() {
         let outcome = add_switch(&client, "b");
         assert_eq!(peer.request().await, "transact");
         peer.answer(answer).await;
-        assert!(
-            matches!(soon(outcome).await.unwrap(), CommitOutcome::Unknown(_)),
-            "{answer}"
-        );
+        assert!(matches!(soon(outcome).await.unwrap(), CommitOutcome::Unknown(_)), "{answer}");
         peer = server.accept_live(&one_switch("a")).await;
         until_live(&client, true).await;
     }
@@ -222,9 +182,7 @@ async fn a_truncated_request_counts_as_not_sent() {
             panic!("it should not be sent")
         };
         assert!(
-            error
-                .to_string()
-                .starts_with("not sent to the server, nothing has changed: unix:"),
+            error.to_string().starts_with("not sent to the server, nothing has changed: unix:"),
             "{error}"
         );
     }
@@ -236,8 +194,7 @@ async fn echo_is_answered_while_a_transaction_waits() {
     let (client, mut peer) = live_client(&server).await;
     let _waits = add_switch(&client, "b");
     assert_eq!(peer.request().await, "transact");
-    peer.send(r#"{"method":"echo","params":["still there?"],"id":"echo"}"#)
-        .await;
+    peer.send(r#"{"method":"echo","params":["still there?"],"id":"echo"}"#).await;
     assert_eq!(
         peer.next_text().await.unwrap(),
         r#"{"result":["still there?"],"error":null,"id":"echo"}"#
@@ -283,11 +240,7 @@ async fn a_server_that_keeps_closing_is_retried_with_growing_delays() {
     for _ in 0..5 {
         drop(server.accept().await);
     }
-    assert!(
-        start.elapsed() >= Duration::from_millis(10 + 20 + 40 + 80),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() >= Duration::from_millis(10 + 20 + 40 + 80), "{:?}", start.elapsed());
     drop(client);
 }
 
@@ -317,10 +270,7 @@ async fn a_silent_server_on_a_unix_socket_is_abandoned() {
     let client = tokio::spawn(Client::connect(config));
     let _never_answers = server.accept().await;
     let error = soon(client).await.unwrap().unwrap_err().to_string();
-    assert!(
-        error.contains(": the server has been silent for "),
-        "{error}"
-    );
+    assert!(error.contains(": the server has been silent for "), "{error}");
 
     let mut config = self::config(&server.remote());
     config.setup_timeout = Duration::from_secs(1);
@@ -328,10 +278,7 @@ async fn a_silent_server_on_a_unix_socket_is_abandoned() {
     let mut peer = server.accept().await;
     peer.serve_until_monitor().await;
     let error = soon(client).await.unwrap().unwrap_err().to_string();
-    assert!(
-        error.contains(": the server has been silent for "),
-        "{error}"
-    );
+    assert!(error.contains(": the server has been silent for "), "{error}");
 }
 
 /// A server that hangs while the client follows it, on a unix socket with probes.
@@ -367,13 +314,9 @@ async fn an_abandoned_transaction_is_not_sent() {
     given_up.abort();
     assert!(given_up.await.unwrap_err().is_cancelled());
     let _second = add_switch(&client, "second");
-    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
-        .await;
+    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#)).await;
     let outcome = soon(first).await.unwrap();
-    assert!(
-        matches!(outcome, CommitOutcome::Committed(_)),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     let request = peer.next_text().await.unwrap();
     assert!(request.contains("second"), "{request}");
 }
@@ -424,8 +367,7 @@ async fn the_window_limits_unanswered_requests() {
         let another = tokio::time::timeout(silence, peer.request()).await;
         assert!(another.is_err(), "{another:?}");
         peer.id = id;
-        peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
-            .await;
+        peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#)).await;
         assert_eq!(peer.request().await, "transact");
     }
     drop(peer);

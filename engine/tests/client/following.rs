@@ -11,26 +11,17 @@ use crate::real_server::RealServer;
 use crate::{impatient, soon};
 
 fn config(server: &RealServer) -> Config {
-    impatient(Config::new(
-        server.remote().parse().unwrap(),
-        "OVN_Northbound",
-    ))
+    impatient(Config::new(server.remote().parse().unwrap(), "OVN_Northbound"))
 }
 
 fn switch(name: &str) -> LogicalSwitch {
-    LogicalSwitch {
-        name: name.into(),
-        ..Default::default()
-    }
+    LogicalSwitch { name: name.into(), ..Default::default() }
 }
 
 async fn commit(client: &Client, change: impl FnOnce(&mut TxnBuilder)) {
     let mut txn = TxnBuilder::new(&client.snapshot());
     change(&mut txn);
-    soon(client.transact(txn.finish()))
-        .await
-        .into_result()
-        .unwrap();
+    soon(client.transact(txn.finish())).await.into_result().unwrap();
 }
 
 async fn committed(events: &mut Subscription) -> ChangedRows {
@@ -53,34 +44,23 @@ async fn each_transaction_of_any_client_is_an_event() {
     .await;
     commit(&other, |txn| {
         let port = txn.insert(&LogicalRouterPort::default()).unwrap();
-        let router = LogicalRouter {
-            ports: [port].into(),
-            ..Default::default()
-        };
+        let router = LogicalRouter { ports: [port].into(), ..Default::default() };
         txn.insert(&router).unwrap();
     })
     .await;
     let changed = committed(&mut events).await;
     assert_eq!(changed.rows().len(), 2);
     let routers: Vec<_> = changed.of::<LogicalRouter>().map(Result::unwrap).collect();
-    let [Change::Inserted { row: router, new }] = &routers[..] else {
-        panic!("{routers:?}")
-    };
-    assert_eq!(
-        (new.ports.len(), changed.of::<LogicalSwitch>().count()),
-        (1, 0)
-    );
+    let [Change::Inserted { row: router, new }] = &routers[..] else { panic!("{routers:?}") };
+    assert_eq!((new.ports.len(), changed.of::<LogicalSwitch>().count()), (1, 0));
 
     commit(&other, |txn| {
-        txn.put(*router, LogicalRouter::OPTIONS, [("a", "1")])
-            .unwrap();
+        txn.put(*router, LogicalRouter::OPTIONS, [("a", "1")]).unwrap();
     })
     .await;
     let changed = committed(&mut events).await;
     let change = changed.of::<LogicalRouter>().next().unwrap().unwrap();
-    let Change::Modified { old, new, .. } = change else {
-        panic!("{change:?}")
-    };
+    let Change::Modified { old, new, .. } = change else { panic!("{change:?}") };
     assert_eq!((old.options.len(), new.options.len()), (0, 1));
 
     drop(one);
@@ -91,16 +71,12 @@ async fn each_transaction_of_any_client_is_an_event() {
 async fn changes_missed_without_a_connection_are_one_event() {
     let mut server = RealServer::start(nb::SCHEMA_TEXT);
     let by_name = Index::by(LogicalSwitch::NAME);
-    let client = soon(Client::connect(config(&server).with_index(&by_name)))
-        .await
-        .unwrap();
+    let client = soon(Client::connect(config(&server).with_index(&by_name))).await.unwrap();
     commit(&client, |txn| {
         txn.insert(&switch("kept")).unwrap();
     })
     .await;
-    let mut events = client
-        .follow(FollowedTables::table::<LogicalSwitch>())
-        .unwrap();
+    let mut events = client.follow(FollowedTables::table::<LogicalSwitch>()).unwrap();
     server.kill();
     server.start_again();
     let other = soon(Client::connect(config(&server))).await.unwrap();
@@ -141,16 +117,10 @@ async fn large_contents_and_updates_are_decoded_correctly() {
     let other = soon(Client::connect(config(&server))).await.unwrap();
     for client in [&one, &other] {
         let snapshot = client.snapshot();
-        let mut rows: Vec<LogicalSwitch> = snapshot
-            .typed::<LogicalSwitch>()
-            .iter()
-            .map(|row| row.unwrap().1)
-            .collect();
+        let mut rows: Vec<LogicalSwitch> =
+            snapshot.typed::<LogicalSwitch>().iter().map(|row| row.unwrap().1).collect();
         rows.sort_by_key(|row| {
-            row.name
-                .trim_start_matches("switch number ")
-                .parse::<usize>()
-                .unwrap()
+            row.name.trim_start_matches("switch number ").parse::<usize>().unwrap()
         });
         let made: Vec<_> = (0..SWITCHES).map(with_ids).collect();
         assert!(rows == made);

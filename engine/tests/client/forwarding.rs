@@ -66,10 +66,7 @@ async fn a_request_without_a_reply_is_lost_and_one_without_a_connection_is_not_s
     sim.come_back().await.unwrap();
     until_live(&client, true).await;
     forwarder.send(3, "transact", insert("sw3")).unwrap();
-    assert!(matches!(
-        next(&mut replies).await,
-        (3, ForwardOutcome::Result(_))
-    ));
+    assert!(matches!(next(&mut replies).await, (3, ForwardOutcome::Result(_))));
     // A closed client returns the request.
     drop(client);
     soon(async {
@@ -114,8 +111,5 @@ async fn the_probe_interval_can_be_changed() {
     // Without probes the client would never find out.
     client.set_probe_interval(Some(Duration::from_millis(20)));
     let event = soon(events.next()).await.unwrap();
-    assert!(
-        matches!(event, ConnectionEvent::Disconnected(_)),
-        "{event:?}"
-    );
+    assert!(matches!(event, ConnectionEvent::Disconnected(_)), "{event:?}");
 }

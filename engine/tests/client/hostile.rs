@@ -49,12 +49,8 @@ type Faults = Vec<(Index, Index)>;
 fn a_client_recovers_from_any_malformed_messages() {
     let cases = std::env::var("PATCHBAY_FUZZ_CASES").ok();
     let cases = cases.map_or(150, |cases| cases.parse().expect("a number"));
-    let config = Cases {
-        cases,
-        failure_persistence: None,
-        max_shrink_iters: 100,
-        ..Cases::default()
-    };
+    let config =
+        Cases { cases, failure_persistence: None, max_shrink_iters: 100, ..Cases::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let wrong = vec((any::<Index>(), any::<Index>()), 1..4);
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -86,11 +82,8 @@ async fn run_faulty_servers_then_a_correct_one(servers: &[Faults]) -> Result<(),
     if peer.request().await != "lock" {
         return Err("the lock is not requested".to_owned());
     }
-    peer.answer(r#""result":{"locked":true},"error":null"#)
-        .await;
-    soon(lock.wait_until_held())
-        .await
-        .map_err(|error| error.to_string())?;
+    peer.answer(r#""result":{"locked":true},"error":null"#).await;
+    soon(lock.wait_until_held()).await.map_err(|error| error.to_string())?;
     let snapshot = client.snapshot();
     let switches: Vec<_> = snapshot.typed::<LogicalSwitch>().iter().collect();
     match &switches[..] {
@@ -152,9 +145,7 @@ fn words(text: &str) -> Vec<String> {
     for char in text.chars() {
         let goes_on = in_string
             || char.is_alphanumeric()
-                && words
-                    .last()
-                    .is_some_and(|w| w.ends_with(char::is_alphanumeric));
+                && words.last().is_some_and(|w| w.ends_with(char::is_alphanumeric));
         match words.last_mut() {
             Some(word) if goes_on => word.push(char),
             _ => words.push(char.into()),

@@ -23,10 +23,7 @@ async fn connect(with: impl FnOnce(&mut Config)) {
 async fn coalescing_limits_may_be_extreme() {
     for transactions in [0, usize::MAX] {
         let bytes = transactions;
-        let together = Pipelining::Coalesced {
-            transactions,
-            bytes,
-        };
+        let together = Pipelining::Coalesced { transactions, bytes };
         connect(|config| config.pipelining = together).await;
     }
 }

@@ -18,10 +18,7 @@ use crate::real_server::RealServer;
 use crate::{impatient, soon, until_live};
 
 fn config(server: &RealServer) -> Config {
-    impatient(Config::new(
-        server.remote().parse().unwrap(),
-        "OVN_Northbound",
-    ))
+    impatient(Config::new(server.remote().parse().unwrap(), "OVN_Northbound"))
 }
 
 async fn connect(server: &RealServer) -> Client {
@@ -29,10 +26,7 @@ async fn connect(server: &RealServer) -> Client {
 }
 
 fn switch(name: &str) -> LogicalSwitch {
-    LogicalSwitch {
-        name: name.into(),
-        ..Default::default()
-    }
+    LogicalSwitch { name: name.into(), ..Default::default() }
 }
 
 fn port(name: String) -> LogicalRouterPort {
@@ -54,11 +48,7 @@ async fn add_switch(client: &Client, name: &str) -> CommitOutcome {
 }
 
 fn names<T: TableRow>(snapshot: &Snapshot, name: impl Fn(T) -> String) -> BTreeSet<String> {
-    snapshot
-        .typed::<T>()
-        .iter()
-        .map(|row| name(row.unwrap().1))
-        .collect()
+    snapshot.typed::<T>().iter().map(|row| name(row.unwrap().1)).collect()
 }
 
 fn switches(client: &Client) -> BTreeSet<String> {
@@ -72,15 +62,11 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
 /// All rows of a snapshot, in a canonical order.
 fn contents(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let schema = snapshot.schema();
-    let tables = schema
-        .table_ids()
-        .flat_map(|id| snapshot.table(id).iter().map(move |row| (id, row)));
+    let tables =
+        schema.table_ids().flat_map(|id| snapshot.table(id).iter().map(move |row| (id, row)));
     tables
         .map(|(id, row)| {
-            (
-                format!("{} {}", schema.table(id).name, row.uuid),
-                format!("{:?}", row.values),
-            )
+            (format!("{} {}", schema.table(id).name, row.uuid), format!("{:?}", row.values))
         })
         .collect()
 }
@@ -92,11 +78,7 @@ async fn own_changes_are_in_the_replica_when_they_are_committed() {
 
     let mut txn = TxnBuilder::new(&client.snapshot());
     let port = txn.insert(&port("lrp0".into())).unwrap();
-    let router = LogicalRouter {
-        name: "lr0".into(),
-        ports: [port].into(),
-        ..Default::default()
-    };
+    let router = LogicalRouter { name: "lr0".into(), ports: [port].into(), ..Default::default() };
     let placeholder = txn.insert(&router).unwrap();
     let committed = client.transact(txn.finish()).await.into_result().unwrap();
 
@@ -112,17 +94,11 @@ async fn own_changes_are_in_the_replica_when_they_are_committed() {
     // The snapshot after a commit is never older than the commit.
     for i in 0..100 {
         let current = client.snapshot().get(router).unwrap().unwrap();
-        let wanted = LogicalRouter {
-            name: format!("lr{i}"),
-            ..current.clone()
-        };
+        let wanted = LogicalRouter { name: format!("lr{i}"), ..current.clone() };
         let mut txn = TxnBuilder::new(&client.snapshot());
         txn.update(router, &current, &wanted).unwrap();
         client.transact(txn.finish()).await.into_result().unwrap();
-        assert_eq!(
-            client.snapshot().get(router).unwrap().unwrap().name,
-            format!("lr{i}")
-        );
+        assert_eq!(client.snapshot().get(router).unwrap().unwrap().name, format!("lr{i}"));
     }
 
     // The unreferenced port is removed with the router.
@@ -139,10 +115,7 @@ async fn changes_of_other_clients_are_visible() {
     let mut changes = one.changes();
     add_switch(&other, "sw0").await.into_result().unwrap();
     let snapshot = soon(changes.next()).await.unwrap();
-    assert_eq!(
-        names(&snapshot, |switch: LogicalSwitch| switch.name),
-        set(["sw0"])
-    );
+    assert_eq!(names(&snapshot, |switch: LogicalSwitch| switch.name), set(["sw0"]));
     drop(one);
     assert!(soon(changes.next()).await.is_err());
 }
@@ -163,8 +136,7 @@ async fn a_rejection_names_the_operation() {
     let mut txn = TxnBuilder::new(&client.snapshot());
     txn.comment("first");
     let sw = txn.insert(&switch("sw0")).unwrap();
-    txn.expect(sw, "name", patchbay_schemas::datum::Datum::scalar("other"))
-        .unwrap();
+    txn.expect(sw, "name", patchbay_schemas::datum::Datum::scalar("other")).unwrap();
     let CommitOutcome::Rejected(error) = client.transact(txn.finish()).await else {
         panic!("it should be rejected")
     };
@@ -177,11 +149,7 @@ async fn a_rejection_names_the_operation() {
 
     let mut txn = TxnBuilder::new(&client.snapshot());
     let lost = Ref::new(uuid::Uuid::from_u128(7));
-    txn.insert(&LogicalRouter {
-        ports: [lost].into(),
-        ..Default::default()
-    })
-    .unwrap();
+    txn.insert(&LogicalRouter { ports: [lost].into(), ..Default::default() }).unwrap();
     let CommitOutcome::Rejected(error) = client.transact(txn.finish()).await else {
         panic!("it should be rejected")
     };
@@ -202,10 +170,7 @@ async fn many_transactions_are_pipelined() {
         .map(|i| {
             let client = client.clone();
             tokio::spawn(async move {
-                add_switch(&client, &format!("sw{i}"))
-                    .await
-                    .into_result()
-                    .map(|_| ())
+                add_switch(&client, &format!("sw{i}")).await.into_result().map(|_| ())
             })
         })
         .collect();
@@ -221,14 +186,9 @@ async fn a_large_router_is_inserted_and_changed() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let client = connect(&server).await;
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let mut router = LogicalRouter {
-        name: "lr0".into(),
-        ..Default::default()
-    };
+    let mut router = LogicalRouter { name: "lr0".into(), ..Default::default() };
     for i in 0..PORTS {
-        router
-            .ports
-            .insert(txn.insert(&port(format!("lrp{i}"))).unwrap());
+        router.ports.insert(txn.insert(&port(format!("lrp{i}"))).unwrap());
         let route = LogicalRouterStaticRoute {
             ip_prefix: format!("10.{}.{}.0/24", i / 256, i % 256),
             nexthop: "10.0.0.2".into(),
@@ -237,10 +197,7 @@ async fn a_large_router_is_inserted_and_changed() {
         router.static_routes.insert(txn.insert(&route).unwrap());
     }
     let router = txn.insert(&router).unwrap();
-    let committed = soon(client.transact(txn.finish()))
-        .await
-        .into_result()
-        .unwrap();
+    let committed = soon(client.transact(txn.finish())).await.into_result().unwrap();
     let router = committed.resolve(router);
     assert_eq!(client.snapshot().row_count(), 2 * PORTS + 1);
 
@@ -248,14 +205,9 @@ async fn a_large_router_is_inserted_and_changed() {
     let mut wanted = current.clone();
     wanted.ports.pop_first();
     let mut txn = TxnBuilder::new(&client.snapshot());
-    wanted
-        .ports
-        .insert(txn.insert(&port("one more".into())).unwrap());
+    wanted.ports.insert(txn.insert(&port("one more".into())).unwrap());
     txn.update(router, &current, &wanted).unwrap();
-    soon(client.transact(txn.finish()))
-        .await
-        .into_result()
-        .unwrap();
+    soon(client.transact(txn.finish())).await.into_result().unwrap();
     assert_eq!(client.snapshot().row_count(), 2 * PORTS + 1);
 
     let fresh = connect(&server).await;
@@ -269,37 +221,26 @@ async fn the_replica_equals_the_database_after_random_changes() {
     // Fixed steps of a linear congruential generator: the same changes in every run.
     let mut state = 1_u64;
     let mut random = |below: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 33) % below
     };
     for step in 0..150 {
         let snapshot = writer.snapshot();
-        let routers: BTreeMap<Ref<LogicalRouter>, LogicalRouter> = snapshot
-            .typed::<LogicalRouter>()
-            .iter()
-            .map(Result::unwrap)
-            .collect();
+        let routers: BTreeMap<Ref<LogicalRouter>, LogicalRouter> =
+            snapshot.typed::<LogicalRouter>().iter().map(Result::unwrap).collect();
         let mut txn = TxnBuilder::new(&snapshot);
-        let chosen = routers
-            .iter()
-            .nth(random(routers.len().max(1) as u64) as usize);
+        let chosen = routers.iter().nth(random(routers.len().max(1) as u64) as usize);
         match (random(6), chosen) {
             (0, Some((router, _))) if routers.len() > 4 => txn.delete(*router).unwrap(),
             (1..=4, Some((router, current))) => {
                 let mut wanted = current.clone();
                 for i in 0..random(12) {
-                    wanted
-                        .ports
-                        .insert(txn.insert(&port(format!("lrp{step}.{i}"))).unwrap());
+                    wanted.ports.insert(txn.insert(&port(format!("lrp{step}.{i}"))).unwrap());
                     wanted
                         .external_ids
                         .insert(format!("k{}", random(40)), format!("v{}", random(3)));
                     wanted.options.remove(&format!("o{}", random(4)));
-                    wanted
-                        .options
-                        .insert(format!("o{}", random(4)), String::new());
+                    wanted.options.insert(format!("o{}", random(4)), String::new());
                 }
                 for _ in 0..random(12) {
                     wanted.ports.pop_first();
@@ -309,17 +250,11 @@ async fn the_replica_equals_the_database_after_random_changes() {
                 txn.update(*router, current, &wanted).unwrap();
             }
             _ => {
-                txn.insert(&LogicalRouter {
-                    name: format!("lr{step}"),
-                    ..Default::default()
-                })
-                .unwrap();
+                txn.insert(&LogicalRouter { name: format!("lr{step}"), ..Default::default() })
+                    .unwrap();
             }
         }
-        soon(writer.transact(txn.finish()))
-            .await
-            .into_result()
-            .unwrap();
+        soon(writer.transact(txn.finish())).await.into_result().unwrap();
     }
     let truth = contents(&connect(&server).await.snapshot());
     assert!(truth.len() > 20);
@@ -340,20 +275,14 @@ async fn a_client_survives_a_restart_of_its_server() {
     server.kill();
     until_live(&client, false).await;
     assert_eq!(switches(&client), set(["sw0"]));
-    assert!(matches!(
-        add_switch(&client, "sw1").await,
-        CommitOutcome::NotSent(_)
-    ));
+    assert!(matches!(add_switch(&client, "sw1").await, CommitOutcome::NotSent(_)));
 
     server.start_again();
     until_live(&client, true).await;
     // Unchanged rows keep their memory.
     let (id, _) = before.schema().table_by_name("Logical_Switch").unwrap();
     let row = before.table(id).iter().next().unwrap();
-    assert!(Arc::ptr_eq(
-        row,
-        client.snapshot().row(id, row.uuid).unwrap()
-    ));
+    assert!(Arc::ptr_eq(row, client.snapshot().row(id, row.uuid).unwrap()));
     add_switch(&client, "sw1").await.into_result().unwrap();
     assert_eq!(switches(&client), set(["sw0", "sw1"]));
 }
@@ -383,9 +312,7 @@ async fn a_change_whose_reply_was_lost_is_found_after_a_resync() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let front = FakeServer::start();
     let client = tokio::spawn(Client::connect(impatient(Config::new(
-        format!("{},{}", front.remote(), server.remote())
-            .parse()
-            .unwrap(),
+        format!("{},{}", front.remote(), server.remote()).parse().unwrap(),
         "OVN_Northbound",
     ))));
     let mut relay = Relay::accept(&front, &server.socket()).await;
@@ -418,9 +345,7 @@ async fn a_change_whose_reply_was_lost_is_found_after_a_resync() {
     relay.server.send(&transact).await;
     drop(relay.server);
     assert_eq!(
-        names(&soon(resynced).await.unwrap(), |switch: LogicalSwitch| {
-            switch.name
-        }),
+        names(&soon(resynced).await.unwrap(), |switch: LogicalSwitch| { switch.name }),
         set(["sw0"])
     );
 }
@@ -429,9 +354,8 @@ async fn a_change_whose_reply_was_lost_is_found_after_a_resync() {
 async fn a_connect_error_names_each_remote() {
     let server = RealServer::start(nb::SCHEMA_TEXT);
     let remotes = format!("unix:/nonexistent/socket,{}", server.remote());
-    let error = Client::connect(Config::new(remotes.parse().unwrap(), "OVN_Southbound"))
-        .await
-        .unwrap_err();
+    let error =
+        Client::connect(Config::new(remotes.parse().unwrap(), "OVN_Southbound")).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -456,10 +380,7 @@ async fn the_installed_schema_is_usable() {
     add_switch(&client, "sw0").await.into_result().unwrap();
     assert_eq!(switches(&client), set(["sw0"]));
     assert!(
-        !client
-            .snapshot()
-            .typed::<LogicalRouterStaticRoute>()
-            .exists()
+        !client.snapshot().typed::<LogicalRouterStaticRoute>().exists()
             || client.snapshot().row_count() == 1
     );
 }
@@ -467,9 +388,7 @@ async fn the_installed_schema_is_usable() {
 /// The Northbound schema with edited tables.
 fn edited(edit: impl FnOnce(&mut BTreeMap<Vec<u8>, Json>)) -> String {
     let mut schema = Json::parse(nb::SCHEMA_TEXT.as_bytes()).unwrap();
-    let Json::Object(members) = &mut schema else {
-        panic!("a schema is an object")
-    };
+    let Json::Object(members) = &mut schema else { panic!("a schema is an object") };
     let Some(Json::Object(tables)) = members.get_mut(&b"tables"[..]) else {
         panic!("a schema has tables")
     };
@@ -494,17 +413,13 @@ fn columns<'a>(
 #[tokio::test]
 async fn tables_and_columns_that_an_older_schema_lacks_are_left_out() {
     let server = RealServer::start(&edited(|tables| {
-        columns(tables, "Logical_Switch")
-            .remove(&b"other_config"[..])
-            .unwrap();
+        columns(tables, "Logical_Switch").remove(&b"other_config"[..]).unwrap();
         tables.remove(&b"Sample"[..]).unwrap();
         for column in ["sample_new", "sample_est"] {
             columns(tables, "ACL").remove(column.as_bytes()).unwrap();
         }
     }));
-    let config = config(&server)
-        .with_table::<LogicalSwitch>()
-        .with_table::<nb::Sample>();
+    let config = config(&server).with_table::<LogicalSwitch>().with_table::<nb::Sample>();
     let client = soon(Client::connect(config)).await.unwrap();
     assert!(!client.snapshot().typed::<nb::Sample>().exists());
     add_switch(&client, "sw0").await.into_result().unwrap();
@@ -512,17 +427,9 @@ async fn tables_and_columns_that_an_older_schema_lacks_are_left_out() {
 
     let mut txn = TxnBuilder::new(&client.snapshot());
     let other_config = [("subnet".to_owned(), "10.0.0.0/24".to_owned())].into();
-    let error = txn
-        .insert(&LogicalSwitch {
-            other_config,
-            ..switch("sw1")
-        })
-        .unwrap_err();
+    let error = txn.insert(&LogicalSwitch { other_config, ..switch("sw1") }).unwrap_err();
     assert!(matches!(error, BuildError::NoColumn { .. }), "{error}");
-    assert!(matches!(
-        txn.insert(&nb::Sample::default()),
-        Err(BuildError::NoTable { .. })
-    ));
+    assert!(matches!(txn.insert(&nb::Sample::default()), Err(BuildError::NoTable { .. })));
 }
 
 #[tokio::test]
@@ -539,9 +446,7 @@ async fn a_restarted_server_may_have_an_older_or_newer_schema() {
     let row = committed.into_result().unwrap().resolve(row);
 
     let older = edited(|tables| {
-        columns(tables, "Logical_Switch")
-            .remove(&b"other_config"[..])
-            .unwrap();
+        columns(tables, "Logical_Switch").remove(&b"other_config"[..]).unwrap();
     });
     for (schema, has) in [(&*older, false), (nb::SCHEMA_TEXT, true)] {
         server.kill();

@@ -31,9 +31,7 @@ fn impatient(mut config: Config) -> Config {
 
 /// Waits for a future that should complete at once.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, what)
-        .await
-        .expect("timed out")
+    tokio::time::timeout(TEST_TIMEOUT, what).await.expect("timed out")
 }
 
 /// Waits until [`Client::is_live`] has this value.

@@ -32,11 +32,7 @@ impl FakeServer {
     pub(crate) fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sock");
-        Self {
-            listener: UnixListener::bind(&path).unwrap(),
-            path,
-            _dir: dir,
-        }
+        Self { listener: UnixListener::bind(&path).unwrap(), path, _dir: dir }
     }
 
     pub(crate) fn remote(&self) -> String {
@@ -72,11 +68,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(stream: UnixStream) -> Self {
-        Self {
-            stream,
-            framer: Framer::new(usize::MAX),
-            id: Json::Null,
-        }
+        Self { stream, framer: Framer::new(usize::MAX), id: Json::Null }
     }
 
     /// Receives the next message as text. `None`: the other side has closed the connection.
@@ -85,11 +77,7 @@ impl Peer {
             if let Some(text) = self.framer.next_text().unwrap() {
                 return Some(String::from_utf8(text.as_text().bytes().to_vec()).unwrap());
             }
-            if soon(self.stream.read_buf(self.framer.buffer_mut()))
-                .await
-                .unwrap_or(0)
-                == 0
-            {
+            if soon(self.stream.read_buf(self.framer.buffer_mut())).await.unwrap_or(0) == 0 {
                 return None;
             }
         }
@@ -100,11 +88,7 @@ impl Peer {
         let text = self.next_text().await.expect("a request");
         let request = Json::parse(text.as_bytes()).unwrap();
         self.id = request.get("id").unwrap().clone();
-        request
-            .get("method")
-            .and_then(Json::as_str)
-            .unwrap()
-            .to_owned()
+        request.get("method").and_then(Json::as_str).unwrap().to_owned()
     }
 
     pub(crate) async fn send(&mut self, text: &str) {
@@ -120,11 +104,9 @@ impl Peer {
     /// Replies to the requests of the setup, up to the monitor request.
     pub(crate) async fn serve_until_monitor(&mut self) {
         assert_eq!(self.request().await, "monitor_cond");
-        self.answer(&format!(r#""result":{SERVER},"error":null"#))
-            .await;
+        self.answer(&format!(r#""result":{SERVER},"error":null"#)).await;
         assert_eq!(self.request().await, "lock");
-        self.answer(r#""result":{"locked":true},"error":null"#)
-            .await;
+        self.answer(r#""result":{"locked":true},"error":null"#).await;
         assert_eq!(self.request().await, "set_db_change_aware");
         self.answer(r#""result":{},"error":null"#).await;
         self.answer_schema(SCHEMA).await;
@@ -139,16 +121,12 @@ impl Peer {
     }
 
     pub(crate) async fn send_contents(&mut self, contents: &str) {
-        self.answer(&format!(
-            r#""result":[false,"{ZERO}",{contents}],"error":null"#
-        ))
-        .await;
+        self.answer(&format!(r#""result":[false,"{ZERO}",{contents}],"error":null"#)).await;
     }
 
     pub(crate) async fn answer_schema(&mut self, schema: &str) {
         assert_eq!(self.request().await, "get_schema");
-        self.answer(&format!(r#""result":{schema},"error":null"#))
-            .await;
+        self.answer(&format!(r#""result":{schema},"error":null"#)).await;
     }
 
     /// Waits until the other side closes the connection.

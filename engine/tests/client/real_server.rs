@@ -27,9 +27,7 @@ impl RealServer {
         let mut server = Self { dir, child: None };
         let schema_file = server.file("schema");
         fs::write(&schema_file, schema).unwrap();
-        run("ovsdb-tool", |tool| {
-            tool.arg("create").args([server.file("db"), schema_file])
-        });
+        run("ovsdb-tool", |tool| tool.arg("create").args([server.file("db"), schema_file]));
         server.start_again();
         server
     }
@@ -66,13 +64,8 @@ impl RealServer {
         let _ = fs::remove_file(self.socket());
         let mut command = Command::new(program("ovsdb-server"));
         command.arg(format!("--remote=punix:{}", self.socket().display()));
-        command
-            .arg(format!("--unixctl={}", self.file("ctl").display()))
-            .arg(self.file("db"));
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.arg(format!("--unixctl={}", self.file("ctl").display())).arg(self.file("db"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.child = Some(command.spawn().unwrap());
         let deadline = Instant::now() + TEST_TIMEOUT;
         while UnixStream::connect(self.socket()).is_err() {
@@ -86,9 +79,7 @@ impl RealServer {
         assert!(self.child.is_none());
         let schema_file = self.file("schema");
         fs::write(&schema_file, schema).unwrap();
-        run("ovsdb-tool", |tool| {
-            tool.arg("convert").args([self.file("db"), schema_file])
-        });
+        run("ovsdb-tool", |tool| tool.arg("convert").args([self.file("db"), schema_file]));
     }
 
     /// Stops the server's process (`SIGSTOP`).
@@ -110,19 +101,13 @@ impl Drop for RealServer {
 
 fn run(name: &str, with: impl FnOnce(&mut Command) -> &mut Command) {
     let output = with(&mut Command::new(program(name))).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{name}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn program(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
-    let found = folders
-        .map(|folder| folder.join(name))
-        .find(|file: &PathBuf| Path::is_file(file));
+    let found = folders.map(|folder| folder.join(name)).find(|file: &PathBuf| Path::is_file(file));
     found.unwrap_or_else(|| {
         panic!("{name} is not installed; Debian: apt-get install ovn-central openvswitch-common")
     })

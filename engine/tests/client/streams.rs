@@ -16,10 +16,7 @@ use crate::{impatient, soon};
 fn long_transaction(client: &Client, len: usize) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
     let name = "x".repeat(len);
-    let switch = LogicalSwitch {
-        name,
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name, ..Default::default() };
     txn.insert(&switch).unwrap();
     txn.finish()
 }
@@ -46,8 +43,7 @@ async fn a_buffering_stream_is_flushed() {
         let client = client.clone();
         let outcome = tokio::spawn(async move { client.transact(transaction).await });
         assert_eq!(peer.request().await, "transact", "{len}");
-        peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
-            .await;
+        peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#)).await;
         let outcome = soon(outcome).await.unwrap();
         assert!(matches!(outcome, CommitOutcome::Committed(_)), "{len}");
     }
@@ -86,8 +82,7 @@ async fn sending_a_request_may_take_longer_than_the_probe_interval() {
     let outcome = tokio::spawn(async move { client.transact(transaction).await });
     assert_eq!(peer.request().await, "transact");
     assert!(start.elapsed() > 4 * interval, "{:?}", start.elapsed());
-    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#))
-        .await;
+    peer.answer(&format!(r#""result":[{{"uuid":["uuid","{ROW}"]}}]"#)).await;
     let outcome = soon(outcome).await.unwrap();
     assert!(matches!(outcome, CommitOutcome::Committed(_)));
 }

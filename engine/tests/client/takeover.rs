@@ -22,10 +22,7 @@ fn config(remote: &str) -> Config {
 
 fn switch(client: &Client, name: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let switch = LogicalSwitch {
-        name: name.to_owned(),
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: name.to_owned(), ..Default::default() };
     txn.insert(&switch).unwrap();
     txn.finish()
 }
@@ -76,11 +73,7 @@ impl CutOff {
                 }
             }
         }
-        Self {
-            client,
-            outcome,
-            front,
-        }
+        Self { client, outcome, front }
     }
 
     /// Lets the client reconnect. Returns the outcome of its transaction and the switches that it
@@ -117,9 +110,7 @@ async fn pass_until(relay: &mut Relay, last: &str) -> String {
 async fn take_over(server: &RealServer) -> Client {
     let client = Client::connect(config(&server.remote())).await.unwrap();
     for i in 0..3 {
-        let added = client
-            .transact(switch(&client, &format!("second's {i}")))
-            .await;
+        let added = client.transact(switch(&client, &format!("second's {i}"))).await;
         assert!(matches!(added, CommitOutcome::Committed(_)), "{added:?}");
     }
     client
@@ -136,18 +127,14 @@ async fn a_former_client_learns_the_outcome_of_its_last_transaction() {
         drop(second);
         let (outcome, switches) = first.come_back(&server).await;
         match last {
-            LastRequest::Executed => assert!(
-                matches!(outcome, CommitOutcome::Committed(_)),
-                "{outcome:?}"
-            ),
+            LastRequest::Executed => {
+                assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}")
+            }
             LastRequest::Lost => {
                 assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");
             }
         }
-        assert_eq!(
-            switches.len(),
-            if last == LastRequest::Executed { 4 } else { 3 }
-        );
+        assert_eq!(switches.len(), if last == LastRequest::Executed { 4 } else { 3 });
     }
 }
 
@@ -159,16 +146,9 @@ async fn without_its_mark_an_outcome_is_unknown() {
     for then in [tidy, r#"{"op":"delete","table":"Guard","where":[]}"#] {
         let server = RealServer::start(SCHEMA);
         let first = CutOff::new(&server, LastRequest::Lost).await;
-        let mut other = crate::peer::Peer::new(
-            tokio::net::UnixStream::connect(server.socket())
-                .await
-                .unwrap(),
-        );
-        other
-            .send(&format!(
-                r#"{{"id":1,"method":"transact","params":["D",{then}]}}"#
-            ))
-            .await;
+        let mut other =
+            crate::peer::Peer::new(tokio::net::UnixStream::connect(server.socket()).await.unwrap());
+        other.send(&format!(r#"{{"id":1,"method":"transact","params":["D",{then}]}}"#)).await;
         let answer = other.next_text().await.unwrap();
         assert!(answer.contains(r#""count":1"#), "{answer}");
         let (outcome, _) = first.come_back(&server).await;

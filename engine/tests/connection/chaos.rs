@@ -35,25 +35,20 @@ struct Answers {
 async fn a_cluster_holds_each_acknowledged_row_once() {
     let dir = ScratchDir::new();
     let mut cluster = RealCluster::start(&schema_file(&dir), 3);
-    let proxies: Vec<_> = (0..cluster.size())
-        .map(|member| Proxy::start(&cluster.socket(member)))
-        .collect();
+    let proxies: Vec<_> =
+        (0..cluster.size()).map(|member| Proxy::start(&cluster.socket(member))).collect();
     let remotes: Vec<_> = proxies.iter().map(Proxy::remote).collect();
     let mut clients = Vec::new();
-    for (name, pipelining) in [
-        ("each", Pipelining::default()),
-        ("coalesced", Pipelining::coalesced()),
-    ] {
+    for (name, pipelining) in
+        [("each", Pipelining::default()), ("coalesced", Pipelining::coalesced())]
+    {
         let mut config = config(&remotes.join(","));
         config.guard = Some(Guard::new("Guard", "ids", name));
         config.pipelining = pipelining;
         clients.push((name, connect(config).await));
     }
 
-    let (stop, answers) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(Answers::default()),
-    );
+    let (stop, answers) = (Arc::new(AtomicBool::new(false)), Arc::new(Answers::default()));
     let mut writers = Vec::new();
     for (name, client) in &clients {
         for writer in 0..WRITERS {
@@ -123,10 +118,7 @@ fn fail(
         while !stop.load(Ordering::SeqCst) {
             let mut txn = TxnBuilder::new(&client.snapshot());
             let name = "refused".to_owned();
-            let switch = LogicalSwitch {
-                name,
-                ..Default::default()
-            };
+            let switch = LogicalSwitch { name, ..Default::default() };
             txn.insert(&switch).unwrap();
             txn.assert_lock("not_requested");
             match soon(client.transact(txn.finish())).await {

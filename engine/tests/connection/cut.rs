@@ -29,23 +29,13 @@ impl Bed {
         // Short delays, because there are hundreds of short connections.
         config.backoff = (Duration::from_millis(1), Duration::from_millis(4));
         let client = connect(config).await;
-        Self {
-            server,
-            proxy,
-            client,
-            _dir: dir,
-        }
+        Self { server, proxy, client, _dir: dir }
     }
 }
 
 #[tokio::test]
 async fn a_transaction_is_executed_once_wherever_the_connection_breaks() {
-    let Bed {
-        server,
-        proxy,
-        client,
-        ..
-    } = Bed::new().await;
+    let Bed { server, proxy, client, .. } = Bed::new().await;
     let mut added = Vec::new();
     for direction in [Direction::ToServer, Direction::ToClient] {
         let (mut made, mut repeated) = (0, 0);
@@ -81,12 +71,7 @@ const LARGE_TRANSACTION_ROWS: usize = 1_100;
 
 #[tokio::test]
 async fn a_truncated_large_request_is_executed_once() {
-    let Bed {
-        server,
-        proxy,
-        client,
-        ..
-    } = Bed::new().await;
+    let Bed { server, proxy, client, .. } = Bed::new().await;
     let mut params = Vec::new();
     many(&client, "").write_params(&mut params);
     assert!(params.len() > 150_000, "{} bytes", params.len());
@@ -94,9 +79,7 @@ async fn a_truncated_large_request_is_executed_once() {
     let mut added = Vec::new();
     let mut repeated = 0;
     // The end is somewhat behind that of the bare request, and a short one follows it.
-    let places = [0, 30, 131_000, 131_200]
-        .into_iter()
-        .chain((len..).step_by(61));
+    let places = [0, 30, 131_000, 131_200].into_iter().chain((len..).step_by(61));
     for offset in places {
         let before = proxy.cuts();
         proxy.cut_after(Direction::ToServer, offset);
@@ -123,10 +106,7 @@ fn many(client: &Client, of: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
     for number in 0..LARGE_TRANSACTION_ROWS {
         let name = name(of, number);
-        let switch = LogicalSwitch {
-            name,
-            ..LogicalSwitch::default()
-        };
+        let switch = LogicalSwitch { name, ..LogicalSwitch::default() };
         // Its length must not depend on the guard, which makes the client choose UUIDs.
         txn.insert_as(Uuid::new_v4(), &switch).unwrap();
     }

@@ -33,10 +33,7 @@ async fn a_client_follows_the_leader() {
     let status = next_event(&mut events, connected).await;
     assert!(status.leader && status.connected, "{status:?}");
     // Each member has its own locks.
-    assert!(matches!(
-        soon(held.wait_until_lost()).await,
-        LockLost::Disconnected(_)
-    ));
+    assert!(matches!(soon(held.wait_until_lost()).await, LockLost::Disconnected(_)));
     assert!(!soon(lock.wait_until_held()).await.unwrap().is_over());
     add(&client, "b").await;
     let second = cluster.leader();
@@ -72,10 +69,7 @@ async fn only_the_leader_of_the_named_cluster_qualifies() {
     let follower = (leader + 1) % 3;
     let error = soon(Client::connect(config(&cluster.remote(follower)))).await;
     let text = error.unwrap_err().to_string();
-    assert!(
-        text.ends_with("the server does not lead its cluster"),
-        "{text}"
-    );
+    assert!(text.ends_with("the server does not lead its cluster"), "{text}");
 
     let mut any = config(&cluster.remote(follower));
     any.leader_only = false;
@@ -107,9 +101,7 @@ async fn a_transaction_reported_as_not_executed_is_never_executed() {
     add(&client, "held").await;
 
     cluster.resume(leader);
-    cluster.wait_until(leader, "it follows", |status| {
-        status.contains("Role: follower")
-    });
+    cluster.wait_until(leader, "it follows", |status| status.contains("Role: follower"));
     // It executes older requests before newer ones.
     config.remotes = cluster.remote(leader).parse().unwrap();
     config.leader_only = false;

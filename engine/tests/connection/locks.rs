@@ -12,10 +12,7 @@ const NAME: &str = "leader";
 
 fn new_switch(client: &Client, name: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let switch = LogicalSwitch {
-        name: name.to_owned(),
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: name.to_owned(), ..Default::default() };
     txn.insert(&switch).unwrap();
     txn.finish()
 }
@@ -35,11 +32,7 @@ async fn clients_own_the_lock_in_turn(served: Served) {
     let lock_b = b.lock(NAME).unwrap();
     let outcome = soon(held_a.transact(new_switch(&a, "a"))).await;
     let committed = outcome.into_result().unwrap();
-    assert_eq!(
-        committed.results.len(),
-        2,
-        "an insert, and an assert after it"
-    );
+    assert_eq!(committed.results.len(), 2, "an insert, and an assert after it");
 
     // A client that does not own the lock cannot commit with it.
     assert!(lock_b.current().is_none() && !held_a.is_over());
@@ -54,14 +47,9 @@ async fn clients_own_the_lock_in_turn(served: Served) {
     drop(lock_a);
     let held_b = held(&lock_b).await;
     assert_eq!(names(&b), once(["a"]));
-    assert!(matches!(
-        soon(held_a.wait_until_lost()).await,
-        LockLost::Released
-    ));
+    assert!(matches!(soon(held_a.wait_until_lost()).await, LockLost::Released));
     let outcome = soon(held_a.transact(new_switch(&a, "late"))).await;
-    let CommitOutcome::Rejected(error) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let CommitOutcome::Rejected(error) = outcome else { panic!("{outcome:?}") };
     assert_eq!(
         error.to_string(),
         "the server refused the transaction at operation 1 (assert): \
@@ -71,10 +59,7 @@ async fn clients_own_the_lock_in_turn(served: Served) {
     // It can be requested again, but only once at a time by a client.
     let lock_a = a.lock(NAME).unwrap();
     let twice = a.clone().lock(NAME).unwrap_err();
-    assert_eq!(
-        twice.to_string(),
-        "this client has already requested lock leader"
-    );
+    assert_eq!(twice.to_string(), "this client has already requested lock leader");
     let bad = a.lock("9 lives").unwrap_err();
     assert!(matches!(bad, LockError::BadName { .. }), "{bad}");
     drop(lock_b);
@@ -89,19 +74,13 @@ async fn clients_steal_the_lock(served: Served) {
 
     let lock_a = a.steal(NAME).unwrap();
     let held_a = held(&lock_a).await;
-    assert!(matches!(
-        soon(held_b.wait_until_lost()).await,
-        LockLost::Stolen
-    ));
+    assert!(matches!(soon(held_b.wait_until_lost()).await, LockLost::Stolen));
     let outcome = soon(held_b.transact(new_switch(&b, "b"))).await;
     assert!(is_not_owner(&outcome), "{outcome:?}");
 
     let lock_c = c.steal(NAME).unwrap();
     let held_c = held(&lock_c).await;
-    assert!(matches!(
-        soon(held_a.wait_until_lost()).await,
-        LockLost::Stolen
-    ));
+    assert!(matches!(soon(held_a.wait_until_lost()).await, LockLost::Stolen));
     let outcome = soon(held_c.transact(new_switch(&c, "c"))).await;
     outcome.into_result().unwrap();
 
@@ -140,10 +119,7 @@ async fn the_lock_is_requested_on_each_connection(served: Served) {
 
     // A lock that was dropped without a connection is not requested again.
     proxy.refuse(true);
-    assert!(matches!(
-        soon(again.wait_until_lost()).await,
-        LockLost::Disconnected(_)
-    ));
+    assert!(matches!(soon(again.wait_until_lost()).await, LockLost::Disconnected(_)));
     drop(lock_a);
     proxy.refuse(false);
     let other = a.lock("other").unwrap();

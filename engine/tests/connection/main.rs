@@ -70,9 +70,7 @@ async fn connect(config: Config) -> Client {
 
 /// Waits for a future that should complete soon.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, what)
-        .await
-        .expect("timed out")
+    tokio::time::timeout(TEST_TIMEOUT, what).await.expect("timed out")
 }
 
 /// Waits for the next event that `pick` accepts.
@@ -93,10 +91,7 @@ async fn next_event<T>(
 async fn try_add(client: &Client, name: &str) -> CommitOutcome {
     let mut txn = TxnBuilder::new(&client.snapshot());
     let name = name.to_owned();
-    let switch = LogicalSwitch {
-        name,
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name, ..Default::default() };
     txn.insert(&switch).unwrap();
     soon(client.transact(txn.finish())).await
 }

@@ -28,10 +28,7 @@ fn add_port(txn: &mut TxnBuilder, router: Ref<LogicalRouter>, name: String) {
 /// A router and its ports, which later parts add to the router that the first part inserts.
 fn router_in_parts(client: &Client, name: &str) -> (Ref<LogicalRouter>, Vec<Transaction>) {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let router = LogicalRouter {
-        name: name.to_owned(),
-        ..Default::default()
-    };
+    let router = LogicalRouter { name: name.to_owned(), ..Default::default() };
     let router = txn.insert(&router).unwrap();
     for number in 0..PORTS {
         txn.allow_split();
@@ -73,15 +70,11 @@ async fn later_parts_resolve_rows_of_earlier_ones(served: Served, guarded: bool)
     let (router, mut parts) = router_in_parts(&client, "lr1");
     let mut refused = TxnBuilder::new(&client.snapshot());
     let missing = Ref::<LogicalRouter>::new(uuid::Uuid::from_u128(7));
-    refused
-        .expect(missing, "name", Datum::scalar("missing"))
-        .unwrap();
+    refused.expect(missing, "name", Datum::scalar("missing")).unwrap();
     parts.insert(2, refused.finish());
     let outcome = soon(client.transact_parts(parts)).await;
     assert_eq!(outcome.parts, 2);
-    let Some(CommitError::Rejected(error)) = outcome.error else {
-        panic!("{:?}", outcome.error)
-    };
+    let Some(CommitError::Rejected(error)) = outcome.error else { panic!("{:?}", outcome.error) };
     assert!(error.is_conflict(), "{error}");
     let made = port_names(&client, outcome.committed.resolve(router)).len();
     assert!(made > 1 && made < PORTS, "{made}");

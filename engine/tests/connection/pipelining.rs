@@ -21,10 +21,7 @@ fn start(client: &Client, transaction: Transaction) -> JoinHandle<CommitOutcome>
 
 fn insert(client: &Client, name: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let switch = LogicalSwitch {
-        name: name.to_owned(),
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: name.to_owned(), ..Default::default() };
     txn.insert(&switch).unwrap();
     txn.finish()
 }
@@ -39,10 +36,7 @@ fn rename(client: &Client, row: Ref<LogicalSwitch>, from: &str, to: &str) -> Tra
 
 async fn row(client: &Client) -> Ref<LogicalSwitch> {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let switch = LogicalSwitch {
-        name: "0".to_owned(),
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: "0".to_owned(), ..Default::default() };
     let row = txn.insert(&switch).unwrap();
     let committed = soon(client.transact(txn.finish())).await;
     committed.into_result().unwrap().resolve(row)
@@ -91,17 +85,11 @@ async fn together(served: Served, guarded: bool) {
     config.pipelining = Pipelining::coalesced();
     let client = connect(config).await;
     let watcher = served.client().await;
-    let mut events = watcher
-        .follow(FollowedTables::table::<LogicalSwitch>())
-        .unwrap();
+    let mut events = watcher.follow(FollowedTables::table::<LogicalSwitch>()).unwrap();
 
-    let wanted: Vec<String> = (0..CONCURRENT_TRANSACTIONS)
-        .map(|i| format!("sw{i}"))
-        .collect();
-    let transactions: Vec<_> = wanted
-        .iter()
-        .map(|name| start(&client, insert(&client, name)))
-        .collect();
+    let wanted: Vec<String> = (0..CONCURRENT_TRANSACTIONS).map(|i| format!("sw{i}")).collect();
+    let transactions: Vec<_> =
+        wanted.iter().map(|name| start(&client, insert(&client, name))).collect();
     for transaction in transactions {
         let committed = soon(transaction).await.unwrap().into_result().unwrap();
         assert_eq!(committed.results.len(), 1);
@@ -127,10 +115,7 @@ async fn a_real_server_executes_them_in_order() {
 #[tokio::test]
 async fn the_simulator_executes_them_in_order() {
     in_order_though_one_fails(simulated().await, Pipelining::default()).await;
-    let coalesced = Pipelining::Coalesced {
-        transactions: 40,
-        bytes: 8000,
-    };
+    let coalesced = Pipelining::Coalesced { transactions: 40, bytes: 8000 };
     in_order_though_one_fails(simulated().await, coalesced).await;
 }
 

@@ -42,16 +42,9 @@ impl Proxy {
         let socket = dir.path().join("proxy");
         let listener = UnixListener::bind(&socket).unwrap();
         let control = Arc::new(Control::default());
-        control
-            .left
-            .iter()
-            .for_each(|left| left.store(UNLIMITED, Ordering::SeqCst));
+        control.left.iter().for_each(|left| left.store(UNLIMITED, Ordering::SeqCst));
         tokio::spawn(accept(listener, server.to_owned(), control.clone()));
-        Self {
-            socket,
-            control,
-            _dir: dir,
-        }
+        Self { socket, control, _dir: dir }
     }
 
     pub(crate) fn remote(&self) -> String {

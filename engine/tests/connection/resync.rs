@@ -91,9 +91,7 @@ async fn a_cluster_sends_missed_transactions_while_it_has_the_history() {
     while names(&client) != once(["a"]) {
         soon(changes.next()).await.unwrap();
     }
-    let mut events = client
-        .follow(FollowedTables::table::<LogicalSwitch>())
-        .unwrap();
+    let mut events = client.follow(FollowedTables::table::<LogicalSwitch>()).unwrap();
     let mut connection = client.connection_events().unwrap();
 
     cut(&proxy, &mut connection).await;

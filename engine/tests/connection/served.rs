@@ -28,11 +28,7 @@ pub(crate) fn real_of(schema: &str) -> Served {
     let file = dir.path().join("schema");
     std::fs::write(&file, schema).unwrap();
     let server = RealServer::start([file]);
-    Served {
-        socket: server.socket().to_owned(),
-        _alive: Box::new(server),
-        _dir: dir,
-    }
+    Served { socket: server.socket().to_owned(), _alive: Box::new(server), _dir: dir }
 }
 
 pub(crate) async fn simulated() -> Served {
@@ -46,11 +42,7 @@ pub(crate) fn real_member_of(schema: &str) -> Served {
     std::fs::write(&file, schema).unwrap();
     let name = DatabaseSchema::parse(schema.as_bytes()).unwrap().name;
     let server = RealServer::start_clustered(&Release::installed(), &name, &file);
-    Served {
-        socket: server.socket().to_owned(),
-        _alive: Box::new(server),
-        _dir: dir,
-    }
+    Served { socket: server.socket().to_owned(), _alive: Box::new(server), _dir: dir }
 }
 
 /// ovsdb-sim with an empty database of a schema.
@@ -61,11 +53,7 @@ pub(crate) async fn simulated_of(schema: &str, model: Model) -> Served {
     let sim = sim.build().unwrap();
     let socket = dir.path().join("sock");
     let listener = sim.listen(&format!("punix:{}", socket.display())).await;
-    Served {
-        socket,
-        _alive: Box::new(listener.unwrap()),
-        _dir: dir,
-    }
+    Served { socket, _alive: Box::new(listener.unwrap()), _dir: dir }
 }
 
 impl Served {

@@ -12,9 +12,7 @@ use crate::{TEST_TIMEOUT, add, config, connect, names, once, schema_file, soon};
 
 /// A file beside this one.
 fn key(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/connection/keys")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/connection/keys").join(name)
 }
 
 /// A real server with a TLS and a TCP listener.
@@ -49,19 +47,11 @@ impl TlsServer {
             .spawn()
             .unwrap();
         let deadline = Instant::now() + TEST_TIMEOUT;
-        while [tls, tcp]
-            .iter()
-            .any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err())
-        {
+        while [tls, tcp].iter().any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()) {
             assert!(Instant::now() < deadline, "ovsdb-server does not answer");
             std::thread::sleep(Duration::from_millis(10));
         }
-        Self {
-            child,
-            tls,
-            tcp,
-            _dir: dir,
-        }
+        Self { child, tls, tcp, _dir: dir }
     }
 }
 
@@ -94,11 +84,7 @@ async fn both_sides_verify_the_authority() {
     assert_eq!(names(&client), once(["a"]));
 
     // A server certificate of another authority.
-    let other = Tls::new(
-        key("client-key.pem"),
-        key("client.pem"),
-        key("other-ca.pem"),
-    );
+    let other = Tls::new(key("client-key.pem"), key("client.pem"), key("other-ca.pem"));
     assert_eq!(
         refused(&remote, Some(other)).await,
         format!(
@@ -116,10 +102,7 @@ async fn errors_name_the_faulty_file_or_server() {
     let server = TlsServer::start();
     let remote = format!("ssl:127.0.0.1:{}", server.tls);
     let text = refused(&remote, None).await;
-    assert!(
-        text.contains("an ssl: remote needs a private key"),
-        "{text}"
-    );
+    assert!(text.contains("an ssl: remote needs a private key"), "{text}");
 
     let missing = Tls::new("/nonexistent/key", key("client.pem"), key("ca.pem"));
     let text = refused(&remote, Some(missing)).await;
@@ -127,10 +110,7 @@ async fn errors_name_the_faulty_file_or_server() {
 
     let swapped = Tls::new(key("client.pem"), key("client-key.pem"), key("ca.pem"));
     let text = refused(&remote, Some(swapped)).await;
-    assert!(
-        text.contains("client-key.pem: it contains no certificate in PEM format"),
-        "{text}"
-    );
+    assert!(text.contains("client-key.pem: it contains no certificate in PEM format"), "{text}");
 
     let plain = format!("ssl:127.0.0.1:{}", server.tcp);
     let mut config = config(&plain);

@@ -16,31 +16,21 @@ fn indexes() -> [IndexSpec; 5] {
     [
         Index::by(AddressSet::NAME).unique().into(),
         Index::by(AddressSet::EXTERNAL_IDS).into(),
-        Index::by_key(AddressSet::EXTERNAL_IDS, ID)
-            .and(AddressSet::ADDRESSES)
-            .into(),
+        Index::by_key(AddressSet::EXTERNAL_IDS, ID).and(AddressSet::ADDRESSES).into(),
         Index::by_element(AddressSet::ADDRESSES).into(),
-        Index::by_element(AddressSet::ADDRESSES)
-            .and_key(AddressSet::EXTERNAL_IDS, ID)
-            .into(),
+        Index::by_element(AddressSet::ADDRESSES).and_key(AddressSet::EXTERNAL_IDS, ID).into(),
     ]
 }
 
 /// Keys of a row in each of [`indexes`].
 fn keys(row: &AddressSet) -> [Vec<IndexKey>; 5] {
-    let id = row
-        .external_ids
-        .get(ID)
-        .map(|id| Datum::scalar(id.as_str()));
+    let id = row.external_ids.get(ID).map(|id| Datum::scalar(id.as_str()));
     let elements = || row.addresses.iter().map(|ip| Datum::scalar(ip.as_str()));
     let with_id = |ip| Some(IndexKey::from([ip, id.clone()?]));
     [
         vec![row.name.as_str().into()],
         vec![row.external_ids.to_datum().into()],
-        id.clone()
-            .map(|id| [id, row.addresses.to_datum()].into())
-            .into_iter()
-            .collect(),
+        id.clone().map(|id| [id, row.addresses.to_datum()].into()).into_iter().collect(),
         elements().map(IndexKey::from).collect(),
         elements().filter_map(with_id).collect(),
     ]
@@ -101,14 +91,8 @@ fn row() -> impl Strategy<Value = AddressSet> {
     ];
     (any::<bool>(), id, addresses).prop_map(|(name, id, addresses)| AddressSet {
         name: name.to_string(),
-        external_ids: id
-            .map(|id| (ID.to_owned(), id.to_owned()))
-            .into_iter()
-            .collect(),
-        addresses: addresses
-            .into_iter()
-            .map(|last| format!("10.0.0.{last}"))
-            .collect(),
+        external_ids: id.map(|id| (ID.to_owned(), id.to_owned())).into_iter().collect(),
+        addresses: addresses.into_iter().map(|last| format!("10.0.0.{last}")).collect(),
         ..Default::default()
     })
 }
@@ -194,10 +178,7 @@ fn an_index_can_be_added_to_a_snapshot_alone() {
 #[test]
 fn an_index_over_a_column_that_the_schema_lacks_is_empty() {
     let mut database = sample();
-    for spec in [
-        IndexSpec::new("Address_Set", ["later"]),
-        IndexSpec::new("Later", ["name"]),
-    ] {
+    for spec in [IndexSpec::new("Address_Set", ["later"]), IndexSpec::new("Later", ["name"])] {
         database.add_index(spec.clone());
         let snapshot = database.snapshot();
         let index = snapshot.index(&spec).unwrap();

@@ -18,10 +18,7 @@ fn name(i: usize) -> String {
 
 /// For each name, the port that the unique index of names contains.
 fn ports_by_name(snapshot: &Snapshot) -> Vec<Option<Ref<LogicalRouterPort>>> {
-    let (table, _) = snapshot
-        .schema()
-        .table_by_name("Logical_Router_Port")
-        .unwrap();
+    let (table, _) = snapshot.schema().table_by_name("Logical_Router_Port").unwrap();
     let port = |i| snapshot.table(table).find(0, &[Datum::scalar(name(i))]);
     (0..PORTS).map(|i| Some(Ref::new(port(i)?.uuid))).collect()
 }
@@ -31,15 +28,10 @@ fn add_router(database: &mut Database) -> (Ref<LogicalRouter>, Vec<Ref<LogicalRo
     let mut txn = TxnBuilder::new(&database.snapshot());
     let (mut ports, mut routes) = (Vec::new(), Vec::new());
     for i in 0..PORTS {
-        let port = LogicalRouterPort {
-            name: name(i),
-            ..LogicalRouterPort::default()
-        };
+        let port = LogicalRouterPort { name: name(i), ..LogicalRouterPort::default() };
         ports.push(txn.insert(&port).unwrap());
-        let route = LogicalRouterStaticRoute {
-            nexthop: name(i),
-            ..LogicalRouterStaticRoute::default()
-        };
+        let route =
+            LogicalRouterStaticRoute { nexthop: name(i), ..LogicalRouterStaticRoute::default() };
         routes.push(txn.insert(&route).unwrap());
     }
     let router = LogicalRouter {
@@ -59,10 +51,7 @@ fn inserts(named: impl Fn(usize) -> String, unused: &[usize]) -> Vec<Operation> 
     let mut txn = TxnBuilder::new(&Snapshot::empty(nb::schema()));
     let mut router = LogicalRouter::default();
     for i in 0..PORTS {
-        let port = LogicalRouterPort {
-            name: named(i),
-            ..LogicalRouterPort::default()
-        };
+        let port = LogicalRouterPort { name: named(i), ..LogicalRouterPort::default() };
         let port = txn.insert(&port).unwrap();
         if !unused.contains(&i) {
             router.ports.insert(port);
@@ -145,12 +134,7 @@ fn a_row_without_references_leaves_its_key_to_another_one() {
     let mut txn = TxnBuilder::new(&database.snapshot());
     txn.delete(third).unwrap();
     let error = database.transact(txn.finish().operations()).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("because of 1 remaining reference(s)"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("because of 1 remaining reference(s)"), "{error}");
 }
 
 #[test]
@@ -164,22 +148,13 @@ fn unique_keys_can_be_swapped_and_reused() {
     let mut txn = TxnBuilder::new(&database.snapshot());
     for (i, port) in ports.iter().enumerate() {
         let next = name((i + 1) % PORTS);
-        txn.set_row(
-            "Logical_Router_Port",
-            port.uuid,
-            [("name", Datum::scalar(next))],
-        )
-        .unwrap();
+        txn.set_row("Logical_Router_Port", port.uuid, [("name", Datum::scalar(next))]).unwrap();
     }
-    for (route, _) in database
-        .snapshot()
-        .typed::<LogicalRouterStaticRoute>()
-        .iter()
-        .map(Result::unwrap)
+    for (route, _) in
+        database.snapshot().typed::<LogicalRouterStaticRoute>().iter().map(Result::unwrap)
     {
         let policy = [("policy", Datum::scalar("src-ip"))];
-        txn.set_row("Logical_Router_Static_Route", route.uuid, policy)
-            .unwrap();
+        txn.set_row("Logical_Router_Static_Route", route.uuid, policy).unwrap();
     }
     let changes = database.transact(txn.finish().operations()).unwrap();
     assert_eq!(changes.rows.len(), 2 * PORTS);
@@ -194,11 +169,7 @@ fn unique_keys_can_be_swapped_and_reused() {
     let changes = database.transact(txn.finish().operations()).unwrap();
     assert_eq!(changes.rows.len(), 2 * PORTS + 1);
     assert_eq!(database.snapshot().row_count(), 0);
-    assert!(
-        ports_by_name(&database.snapshot())
-            .iter()
-            .all(Option::is_none)
-    );
+    assert!(ports_by_name(&database.snapshot()).iter().all(Option::is_none));
     let (_, ports) = add_router(&mut database);
     let found: Vec<_> = ports.into_iter().map(Some).collect();
     assert_eq!(ports_by_name(&database.snapshot()), found);

@@ -40,10 +40,7 @@ impl TestDatabase {
 
     fn with_schema(schema: &str) -> Self {
         let schema = Arc::new(DatabaseSchema::parse(schema.as_bytes()).unwrap());
-        Self {
-            inner: Database::new(schema),
-            uuids: UuidSource::seeded(1),
-        }
+        Self { inner: Database::new(schema), uuids: UuidSource::seeded(1) }
     }
 
     /// Executes operations in JSON notation, separated by commas.
@@ -57,12 +54,8 @@ impl TestDatabase {
         assert!(reader.enter_array() && reader.next_element());
         reader.skip();
         let schema = self.inner.schema().clone();
-        let mut decoded = decode_transaction(
-            reader,
-            &schema,
-            &mut StringCache::default(),
-            &mut self.uuids,
-        );
+        let mut decoded =
+            decode_transaction(reader, &schema, &mut StringCache::default(), &mut self.uuids);
         self.inner.execute(&mut decoded, access)
     }
 
@@ -85,9 +78,7 @@ impl TestDatabase {
     /// Number of rows of a table.
     fn count(&self, table: &str) -> usize {
         let snapshot = self.inner.snapshot();
-        snapshot
-            .table(snapshot.schema().table_id(table).unwrap())
-            .len()
+        snapshot.table(snapshot.schema().table_id(table).unwrap()).len()
     }
 }
 
@@ -102,10 +93,7 @@ fn a_row_of_a_non_root_table_exists_while_rows_refer_to_it() {
     database.commit(INSERT_PAIR);
     assert_eq!(database.count("Child"), 1);
     let error = database.error(r#"{"op":"delete","table":"Child","where":[]}"#);
-    assert!(
-        error.contains("because of 1 remaining reference(s)"),
-        "{error}"
-    );
+    assert!(error.contains("because of 1 remaining reference(s)"), "{error}");
     database.commit(r#"{"op":"update","table":"Root","where":[],"row":{"strong":["set",[]]}}"#);
     assert_eq!(database.count("Child"), 0);
     let OperationResult::Rows(selected) =
@@ -113,11 +101,7 @@ fn a_row_of_a_non_root_table_exists_while_rows_refer_to_it() {
     else {
         panic!()
     };
-    assert_eq!(
-        selected.rows.len(),
-        1,
-        "weak references are removed with the child"
-    );
+    assert_eq!(selected.rows.len(), 1, "weak references are removed with the child");
 }
 
 #[test]
@@ -171,9 +155,7 @@ fn a_condition_on_a_unique_index_follows_the_operations_before_it() {
     assert_eq!(database.count("Root"), 1);
     database.commit(&rename("e", "f"));
     assert!(
-        database
-            .error(&format!("{},{}", named("f", 4), r#"{"op":"abort"}"#))
-            .contains("aborted")
+        database.error(&format!("{},{}", named("f", 4), r#"{"op":"abort"}"#)).contains("aborted")
     );
 }
 
@@ -191,11 +173,7 @@ fn chains_of_references_are_collected_and_cycles_are_not() {
     database.commit(
         r#"{"op":"insert","table":"Child","uuid-name":"me","row":{"next":["named-uuid","me"]}}"#,
     );
-    assert_eq!(
-        database.count("Child"),
-        0,
-        "a reference to itself does not count"
-    );
+    assert_eq!(database.count("Child"), 0, "a reference to itself does not count");
     database.commit(
         r#"{"op":"insert","table":"Child","uuid-name":"x","row":{"next":["named-uuid","y"]}},
            {"op":"insert","table":"Child","uuid-name":"y","row":{"next":["named-uuid","x"]}}"#,
@@ -231,9 +209,7 @@ fn row_limits_are_checked_after_garbage_collection() {
     let mut database = TestDatabase::new();
     let child = r#"{"op":"insert","table":"Child","row":{}}"#;
     database.commit(&[child; 5].join(","));
-    let keep: Vec<String> = (0..4)
-        .map(|i| format!(r#"["named-uuid","c{i}"]"#))
-        .collect();
+    let keep: Vec<String> = (0..4).map(|i| format!(r#"["named-uuid","c{i}"]"#)).collect();
     let children: Vec<String> = (0..4)
         .map(|i| format!(r#"{{"op":"insert","table":"Child","uuid-name":"c{i}","row":{{}}}}"#))
         .collect();
@@ -255,14 +231,8 @@ fn unique_values_can_be_swapped_but_not_shared() {
         r#"{"op":"insert","table":"Root","row":{"name":"a","number":1}},{"op":"insert","table":"Root","row":{"name":"b","number":2}}"#,
     );
     let error = database.error(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
-    assert!(
-        error.contains("identical values (a) for index on column \"name\""),
-        "{error}"
-    );
-    assert!(
-        error.contains("was inserted by this transaction."),
-        "{error}"
-    );
+    assert!(error.contains("identical values (a) for index on column \"name\""), "{error}");
+    assert!(error.contains("was inserted by this transaction."), "{error}");
     database.commit(
         r#"{"op":"update","table":"Root","where":[["number","==",1]],"row":{"name":"b"}},
            {"op":"update","table":"Root","where":[["number","==",2]],"row":{"name":"a"}}"#,
@@ -272,10 +242,7 @@ fn unique_values_can_be_swapped_but_not_shared() {
     for (name, number) in [("a", 2), ("b", 1)] {
         let row = snapshot.table(id).find(0, &[Datum::scalar(name)]).unwrap();
         assert_eq!(
-            row.get(table.column_id("number").unwrap())
-                .as_scalar()
-                .unwrap()
-                .as_integer(),
+            row.get(table.column_id("number").unwrap()).as_scalar().unwrap().as_integer(),
             Some(number)
         );
     }
@@ -290,9 +257,7 @@ fn a_failed_operation_leaves_no_changes() {
     let execution = database.execute(
         r#"{"op":"insert","table":"Root","row":{"name":"a"}},{"op":"update","table":"Root","where":[],"row":{"fixed":"x"}},{"op":"comment","comment":""}"#,
     );
-    let Execution::Failed { results, error } = execution else {
-        panic!("{execution:?}")
-    };
+    let Execution::Failed { results, error } = execution else { panic!("{execution:?}") };
     assert_eq!(results.len(), 1);
     assert_eq!(
         error.details.as_deref(),
@@ -307,15 +272,9 @@ fn mutations_with_invalid_arguments_or_results_fail() {
     database.commit(r#"{"op":"insert","table":"Root","row":{"name":"a","number":98}}"#);
     database.commit(r#"{"op":"mutate","table":"Root","where":[],"mutations":[["number","+=",1]]}"#);
     for (mutation, expected) in [
-        (
-            r#"["number","+=",1]"#,
-            "100 is not in the valid range 0 to 99 (inclusive)",
-        ),
+        (r#"["number","+=",1]"#, "100 is not in the valid range 0 to 99 (inclusive)"),
         (r#"["number","/=",0]"#, "Division by zero."),
-        (
-            r#"["number","*=",9223372036854775807]"#,
-            "Result of \"*=\" operation is out of range.",
-        ),
+        (r#"["number","*=",9223372036854775807]"#, "Result of \"*=\" operation is out of range."),
         (
             r#"["name","insert","x"]"#,
             "Type mismatch: \"insert\" operator may not be applied to column name of type string.",
@@ -334,10 +293,7 @@ fn mutations_with_invalid_arguments_or_results_fail() {
 fn syntax_errors_name_the_operation() {
     let mut database = TestDatabase::new();
     for (operations, error) in [
-        (
-            "5",
-            "syntax error: Parsing ovsdb operation 1 of 1 failed: Object expected.",
-        ),
+        ("5", "syntax error: Parsing ovsdb operation 1 of 1 failed: Object expected."),
         (
             r#"{"op":"comment","comment":""},{"op":"nope"}"#,
             "syntax error: Parsing ovsdb operation 2 of 2 failed: No operation \"nope\" (in {\"op\":\"nope\"})",
@@ -363,20 +319,11 @@ fn an_unsatisfied_wait_waits_or_times_out() {
             r#"{{"op":"wait","table":"Root",{timeout}"where":[],"columns":["name"],"until":"==","rows":[{{"name":"a"}}]}}"#
         )
     };
-    assert!(
-        database
-            .error(&wait("\"timeout\":0,"))
-            .contains("\"where\" clause test failed")
-    );
-    assert!(matches!(
-        database.execute(&wait("")),
-        Execution::Waiting { deadline_ms: None }
-    ));
+    assert!(database.error(&wait("\"timeout\":0,")).contains("\"where\" clause test failed"));
+    assert!(matches!(database.execute(&wait("")), Execution::Waiting { deadline_ms: None }));
     assert!(matches!(
         database.execute(&wait("\"timeout\":7,")),
-        Execution::Waiting {
-            deadline_ms: Some(7)
-        }
+        Execution::Waiting { deadline_ms: Some(7) }
     ));
     database.commit(r#"{"op":"insert","table":"Root","row":{"name":"a"}}"#);
     database.commit(&wait("\"timeout\":0,"));
@@ -405,9 +352,7 @@ fn a_map_loses_20_000_weak_references_in_one_transaction() {
     let insert = |i| {
         format!(r#"{{"op":"insert","table":"Row","uuid-name":"r{i}","row":{{"number":{i}}}}},"#)
     };
-    let pairs: Vec<String> = (0..ROWS)
-        .map(|i| format!(r#"[{i},["named-uuid","r{i}"]]"#))
-        .collect();
+    let pairs: Vec<String> = (0..ROWS).map(|i| format!(r#"[{i},["named-uuid","r{i}"]]"#)).collect();
     let inserts: String = (0..ROWS).map(insert).collect();
     let map = format!(
         r#"{{"op":"insert","table":"Map","row":{{"named":["map",[{}]]}}}}"#,
@@ -416,16 +361,10 @@ fn a_map_loses_20_000_weak_references_in_one_transaction() {
     database.commit(&format!("{inserts}{map}"));
     let start = std::time::Instant::now();
     database.commit(r#"{"op":"delete","table":"Row","where":[["number","!=",7]]}"#);
-    assert!(
-        start.elapsed() < std::time::Duration::from_secs(60),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
     assert_eq!(database.count("Row"), 1);
     let left = database.commit(r#"{"op":"select","table":"Map","where":[],"columns":["named"]}"#);
-    let OperationResult::Rows(selected) = &left[0] else {
-        panic!("{left:?}")
-    };
+    let OperationResult::Rows(selected) = &left[0] else { panic!("{left:?}") };
     assert_eq!(selected.rows[0].values.iter().next().unwrap().len(), 1);
 }
 
@@ -462,19 +401,13 @@ fn a_uuid_that_a_seed_yields_twice_is_refused() {
     let mut database = Database::new(nb::schema());
     let mut insert = |name: &str| {
         let mut txn = TxnBuilder::with_uuids(&database.snapshot(), UuidSource::seeded(1));
-        let router = LogicalRouter {
-            name: name.into(),
-            ..Default::default()
-        };
+        let router = LogicalRouter { name: name.into(), ..Default::default() };
         txn.insert(&router).unwrap();
         database.transact(txn.finish().operations())
     };
     insert("one").unwrap();
     let error = insert("other").unwrap_err().to_string();
-    assert!(
-        error.starts_with("operation 0 (insert): duplicate uuid"),
-        "{error}"
-    );
+    assert!(error.starts_with("operation 0 (insert): duplicate uuid"), "{error}");
     let snapshot = database.snapshot();
     let names: Vec<_> = snapshot.typed::<LogicalRouter>().iter().collect();
     assert_eq!(names[0].as_ref().unwrap().1.name, "one");
@@ -496,16 +429,11 @@ fn an_index_violation_names_the_greater_row_first() {
             given: None,
             row: InsertRow::new(
                 ordinals,
-                [
-                    (column("name"), Datum::scalar(*name)),
-                    (column("number"), Datum::scalar(1)),
-                ],
+                [(column("name"), Datum::scalar(*name)), (column("number"), Datum::scalar(1))],
             ),
         };
         let operations: Vec<Operation> = rows.iter().map(insert).collect();
-        let error = Database::new(schema.clone())
-            .transact(&operations)
-            .unwrap_err();
+        let error = Database::new(schema.clone()).transact(&operations).unwrap_err();
         let (_, first) = rows.iter().find(|(name, _)| *name == "one").unwrap();
         let named = format!("First row, with UUID {first},");
         assert!(error.to_string().contains(&named), "{error}");
@@ -529,10 +457,7 @@ fn a_copy_has_the_rows_and_indexes_of_its_snapshot() {
             assert_eq!(copied.row(table, row.uuid).unwrap().values, row.values);
         }
     }
-    assert_eq!(
-        copy.inner.snapshot().index(&by_label).unwrap().count("c"),
-        1
-    );
+    assert_eq!(copy.inner.snapshot().index(&by_label).unwrap().count("c"), 1);
     // The copy counts references: deleting the last one deletes the child.
     copy.commit(r#"{"op":"delete","table":"Root","where":[]}"#);
     assert_eq!((copy.count("Root"), copy.count("Child")), (0, 0));
@@ -543,10 +468,7 @@ fn a_copy_has_the_rows_and_indexes_of_its_snapshot() {
 fn the_rows_of_all_selects_of_a_transaction_are_bounded() {
     let mut database = TestDatabase::new();
     database.commit(r#"{"op":"insert","table":"Root","row":{"name":"r"}}"#);
-    let access = Access {
-        selected_bytes: 1000,
-        ..Access::unrestricted()
-    };
+    let access = Access { selected_bytes: 1000, ..Access::unrestricted() };
     // The text of a row has at least 57 bytes.
     let select = r#"{"op":"select","table":"Root","where":[],"columns":["_uuid"]}"#;
     let selects = vec![select; 100].join(",");
@@ -558,10 +480,7 @@ fn the_rows_of_all_selects_of_a_transaction_are_bounded() {
         error.to_string(),
         "resources exhausted: the rows that a transaction selects may not have more than 1000 bytes together"
     );
-    assert!(matches!(
-        database.execute(&selects),
-        Execution::Committed { .. }
-    ));
+    assert!(matches!(database.execute(&selects), Execution::Committed { .. }));
     // Each version that the transaction has made counts with its values.
     let update = r#"{"op":"update","table":"Root","where":[],"row":{"name":"s"}}"#;
     let steps = vec![[update, select].join(","); 10].join(",");

@@ -47,20 +47,13 @@ fn strings(texts: &[&str]) -> BTreeSet<String> {
 fn changes_to_a_new_row_are_merged_into_its_insert() {
     let mut database = Database::new(nb::schema());
     let mut txn = TxnBuilder::new(&database.snapshot());
-    let port = txn
-        .insert(&LogicalRouterPort {
-            name: "lrp0".into(),
-            ..Default::default()
-        })
-        .unwrap();
+    let port =
+        txn.insert(&LogicalRouterPort { name: "lrp0".into(), ..Default::default() }).unwrap();
     let router = txn.insert(&LogicalRouter::default()).unwrap();
     txn.add(router, LogicalRouter::PORTS, [port]).unwrap();
-    txn.put(router, LogicalRouter::OPTIONS, [("a", "1"), ("b", "1")])
-        .unwrap();
-    txn.put(router, LogicalRouter::OPTIONS, [("a", "2")])
-        .unwrap();
-    txn.remove_keys(router, LogicalRouter::OPTIONS, ["b"])
-        .unwrap();
+    txn.put(router, LogicalRouter::OPTIONS, [("a", "1"), ("b", "1")]).unwrap();
+    txn.put(router, LogicalRouter::OPTIONS, [("a", "2")]).unwrap();
+    txn.remove_keys(router, LogicalRouter::OPTIONS, ["b"]).unwrap();
     txn.set(router, LogicalRouter::NAME, "lr0".into()).unwrap();
     txn.modify(router, |router| {
         assert_eq!((router.name.as_str(), router.ports.len()), ("lr0", 1));
@@ -71,55 +64,29 @@ fn changes_to_a_new_row_are_merged_into_its_insert() {
     assert_eq!(names(transaction.operations()), ["insert", "insert"]);
     database.transact(transaction.operations()).unwrap();
     let row = database.snapshot().get(router).unwrap().unwrap();
-    assert_eq!(
-        (row.name.as_str(), row.enabled, row.ports.len()),
-        ("lr0", Some(true), 1)
-    );
+    assert_eq!((row.name.as_str(), row.enabled, row.ports.len()), ("lr0", Some(true), 1));
     assert_eq!(row.options, [("a".to_owned(), "2".to_owned())].into());
 }
 
 #[test]
 fn an_existing_row_takes_at_most_one_update_and_one_mutate() {
-    let (mut database, router) = with_router(&LogicalRouter {
-        name: "lr0".into(),
-        ..Default::default()
-    });
+    let (mut database, router) =
+        with_router(&LogicalRouter { name: "lr0".into(), ..Default::default() });
     let mut txn = TxnBuilder::new(&database.snapshot());
     for i in 0..20 {
-        txn.put(
-            router,
-            LogicalRouter::EXTERNAL_IDS,
-            [(format!("k{i}"), "x")],
-        )
-        .unwrap();
-        txn.set(router, LogicalRouter::NAME, format!("lr{i}"))
-            .unwrap();
+        txn.put(router, LogicalRouter::EXTERNAL_IDS, [(format!("k{i}"), "x")]).unwrap();
+        txn.set(router, LogicalRouter::NAME, format!("lr{i}")).unwrap();
         // Operations on other rows do not prevent merging.
-        txn.insert(&LogicalSwitch {
-            name: format!("sw{i}"),
-            ..Default::default()
-        })
-        .unwrap();
+        txn.insert(&LogicalSwitch { name: format!("sw{i}"), ..Default::default() }).unwrap();
     }
     // A new value replaces earlier mutations of the column, and later mutations are merged into it.
-    txn.add(
-        router,
-        LogicalRouter::LOAD_BALANCER,
-        [Ref::new(Uuid::from_u128(1))],
-    )
-    .unwrap();
-    txn.set(router, LogicalRouter::LOAD_BALANCER, BTreeSet::new())
-        .unwrap();
-    txn.set(router, LogicalRouter::OPTIONS, BTreeMap::new())
-        .unwrap();
-    txn.put(router, LogicalRouter::OPTIONS, [("a", "1")])
-        .unwrap();
+    txn.add(router, LogicalRouter::LOAD_BALANCER, [Ref::new(Uuid::from_u128(1))]).unwrap();
+    txn.set(router, LogicalRouter::LOAD_BALANCER, BTreeSet::new()).unwrap();
+    txn.set(router, LogicalRouter::OPTIONS, BTreeMap::new()).unwrap();
+    txn.put(router, LogicalRouter::OPTIONS, [("a", "1")]).unwrap();
     let transaction = txn.finish();
-    let of_router: Vec<_> = transaction
-        .operations()
-        .iter()
-        .filter(|operation| operation.name() != "insert")
-        .collect();
+    let of_router: Vec<_> =
+        transaction.operations().iter().filter(|operation| operation.name() != "insert").collect();
     assert_eq!(of_router.len(), 2, "{of_router:?}");
     database.transact(transaction.operations()).unwrap();
     let row = database.snapshot().get(router).unwrap().unwrap();
@@ -132,8 +99,7 @@ fn deleting_a_row_removes_its_other_operations() {
     let (mut database, router) = with_router(&LogicalRouter::default());
     let mut txn = TxnBuilder::new(&database.snapshot());
     txn.set(router, LogicalRouter::NAME, "x".into()).unwrap();
-    txn.put(router, LogicalRouter::OPTIONS, [("a", "1")])
-        .unwrap();
+    txn.put(router, LogicalRouter::OPTIONS, [("a", "1")]).unwrap();
     txn.delete(router).unwrap();
     let new = txn.insert(&LogicalSwitch::default()).unwrap();
     txn.delete(new).unwrap();
@@ -146,10 +112,8 @@ fn deleting_a_row_removes_its_other_operations() {
 
 #[test]
 fn expected_values_are_checked_before_later_changes() {
-    let (mut database, router) = with_router(&LogicalRouter {
-        name: "a".into(),
-        ..Default::default()
-    });
+    let (mut database, router) =
+        with_router(&LogicalRouter { name: "a".into(), ..Default::default() });
     let name = |name: &str| Datum::scalar(name);
     commit(&mut database, |txn| {
         txn.set(router, LogicalRouter::NAME, "b".into()).unwrap();
@@ -164,10 +128,8 @@ fn expected_values_are_checked_before_later_changes() {
 
 #[test]
 fn guarded_changes_do_not_overwrite_changes_of_other_clients() {
-    let (mut database, router) = with_router(&LogicalRouter {
-        name: "a".into(),
-        ..Default::default()
-    });
+    let (mut database, router) =
+        with_router(&LogicalRouter { name: "a".into(), ..Default::default() });
     let seen = database.snapshot();
     let guarded = |change: &dyn Fn(&mut TxnBuilder)| {
         let mut txn = TxnBuilder::new(&seen);
@@ -190,17 +152,12 @@ fn guarded_changes_do_not_overwrite_changes_of_other_clients() {
     // sets and maps are not guarded.
     let other = guarded(&|txn| {
         txn.set(router, LogicalRouter::ENABLED, Some(true)).unwrap();
-        txn.set(router, LogicalRouter::ENABLED, Some(false))
-            .unwrap();
-        txn.put(router, LogicalRouter::OPTIONS, [("a", "1")])
-            .unwrap();
+        txn.set(router, LogicalRouter::ENABLED, Some(false)).unwrap();
+        txn.put(router, LogicalRouter::OPTIONS, [("a", "1")]).unwrap();
         let new = txn.insert(&LogicalRouter::default()).unwrap();
         txn.set(new, LogicalRouter::NAME, "new".into()).unwrap();
     });
-    assert_eq!(
-        names(other.operations()),
-        ["wait", "update", "mutate", "insert"]
-    );
+    assert_eq!(names(other.operations()), ["wait", "update", "mutate", "insert"]);
     database.transact(other.operations()).unwrap();
 }
 
@@ -208,13 +165,8 @@ fn guarded_changes_do_not_overwrite_changes_of_other_clients() {
 fn expect_none_prevents_a_second_row_with_the_same_value() {
     let mut database = Database::new(nb::schema());
     let insert = |txn: &mut TxnBuilder| {
-        txn.expect_none(LogicalSwitch::NAME, &"sw0".to_owned())
-            .unwrap();
-        txn.insert(&LogicalSwitch {
-            name: "sw0".into(),
-            ..Default::default()
-        })
-        .unwrap();
+        txn.expect_none(LogicalSwitch::NAME, &"sw0".to_owned()).unwrap();
+        txn.insert(&LogicalSwitch { name: "sw0".into(), ..Default::default() }).unwrap();
     };
     commit(&mut database, insert);
     let mut txn = TxnBuilder::new(&database.snapshot());
@@ -233,18 +185,11 @@ fn an_upsert_sends_only_the_columns_that_differ() {
         ..Default::default()
     };
     let undeclared = TxnBuilder::new(&database.snapshot()).upsert(&by_id, &wanted, &[]);
-    assert!(
-        matches!(undeclared, Err(BuildError::Index(_))),
-        "{undeclared:?}"
-    );
+    assert!(matches!(undeclared, Err(BuildError::Index(_))), "{undeclared:?}");
 
     database.add_index(&by_id);
     let mut rows = BTreeSet::new();
-    let renamed = LogicalRouter {
-        name: "lr1".into(),
-        enabled: Some(true),
-        ..wanted.clone()
-    };
+    let renamed = LogicalRouter { name: "lr1".into(), enabled: Some(true), ..wanted.clone() };
     for (wanted, expected, operations) in [
         (&wanted, UpsertOutcome::Inserted, 1),
         (&wanted, UpsertOutcome::Unchanged, 0),
@@ -257,11 +202,7 @@ fn an_upsert_sends_only_the_columns_that_differ() {
         rows.insert(row);
     }
     assert_eq!(rows.len(), 1);
-    let row = database
-        .snapshot()
-        .get(*rows.first().unwrap())
-        .unwrap()
-        .unwrap();
+    let row = database.snapshot().get(*rows.first().unwrap()).unwrap().unwrap();
     assert_eq!((row.name.as_str(), row.enabled), ("lr1", None));
     // A row without a key is always inserted.
     let mut txn = TxnBuilder::new(&database.snapshot());
@@ -274,12 +215,7 @@ fn counters_are_increased_and_read_in_one_transaction() {
     let mut database = Database::new(nb::schema());
     let mut global = None;
     commit(&mut database, |txn| {
-        let row = txn
-            .insert(&NbGlobal {
-                nb_cfg: 5,
-                ..Default::default()
-            })
-            .unwrap();
+        let row = txn.insert(&NbGlobal { nb_cfg: 5, ..Default::default() }).unwrap();
         // The sum is part of the insertion of a new row.
         txn.increase(row, NbGlobal::NB_CFG, 2).unwrap();
         assert_eq!(txn.len(), 1);
@@ -319,11 +255,7 @@ fn errors_name_the_table_the_row_and_the_column() {
         )
     );
     assert_eq!(
-        error(txn.set_row(
-            "Logical_Router",
-            router.uuid,
-            [("later", Datum::scalar("x"))]
-        )),
+        error(txn.set_row("Logical_Router", router.uuid, [("later", Datum::scalar("x"))])),
         format!(
             "table Logical_Router of database OVN_Northbound has no column later to hold x (row {router})"
         )
@@ -352,31 +284,19 @@ fn untyped_methods_change_rows_like_typed_ones() {
             [("name", Datum::scalar("a")), ("addresses", addresses)],
         )
         .unwrap();
-        other = Some(
-            txn.insert_row("Address_Set", [("name", Datum::scalar("b"))])
-                .unwrap(),
-        );
+        other = Some(txn.insert_row("Address_Set", [("name", Datum::scalar("b"))]).unwrap());
     });
     commit(&mut database, |txn| {
         let more = strings(&["10.0.0.2"]).to_datum();
-        txn.mutate_row("Address_Set", id, "addresses", Mutator::Insert, more)
-            .unwrap();
+        txn.mutate_row("Address_Set", id, "addresses", Mutator::Insert, more).unwrap();
         txn.delete_row("Address_Set", other.unwrap()).unwrap();
     });
-    let row = database
-        .snapshot()
-        .get(Ref::<AddressSet>::new(id))
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        (row.name.as_str(), row.addresses),
-        ("a", strings(&["10.0.0.1", "10.0.0.2"]))
-    );
+    let row = database.snapshot().get(Ref::<AddressSet>::new(id)).unwrap().unwrap();
+    assert_eq!((row.name.as_str(), row.addresses), ("a", strings(&["10.0.0.1", "10.0.0.2"])));
     assert_eq!(database.snapshot().row_count(), 1);
     // A second row with the same UUID is refused.
     let mut txn = TxnBuilder::new(&database.snapshot());
-    txn.insert_row_as(id, "Address_Set", [("name", Datum::scalar("c"))])
-        .unwrap();
+    txn.insert_row_as(id, "Address_Set", [("name", Datum::scalar("c"))]).unwrap();
     assert!(database.transact(txn.finish().operations()).is_err());
 }
 
@@ -387,10 +307,7 @@ fn a_transaction_is_split_only_where_splits_are_allowed() {
         let mut txn = TxnBuilder::new(&database.snapshot());
         for i in 0..10 {
             // A port and the reference from its router must be in one part.
-            let port = LogicalRouterPort {
-                name: format!("lrp{i}"),
-                ..Default::default()
-            };
+            let port = LogicalRouterPort { name: format!("lrp{i}"), ..Default::default() };
             let port = txn.insert(&port).unwrap();
             txn.add(router, LogicalRouter::PORTS, [port]).unwrap();
             if split {
@@ -408,26 +325,14 @@ fn a_transaction_is_split_only_where_splits_are_allowed() {
         part.write_params(&mut request);
         assert!(request.len() <= 1500);
     }
-    assert!(matches!(
-        build(false).finish_split(1500),
-        Err(SplitError::TooLarge { .. })
-    ));
+    assert!(matches!(build(false).finish_split(1500), Err(SplitError::TooLarge { .. })));
 
     // An embedded database keeps the placeholders, so the parts can be executed unchanged.
     let mut database = database;
     for part in parts {
         database.transact(part.operations()).unwrap();
     }
-    assert_eq!(
-        database
-            .snapshot()
-            .get(router)
-            .unwrap()
-            .unwrap()
-            .ports
-            .len(),
-        10
-    );
+    assert_eq!(database.snapshot().get(router).unwrap().unwrap().ports.len(), 10);
 }
 
 /// Change of an address set.
@@ -461,10 +366,7 @@ fn texts(numbers: &BTreeSet<u8>) -> BTreeSet<String> {
 }
 
 fn pairs(numbers: &BTreeMap<u8, u8>) -> BTreeMap<String, String> {
-    numbers
-        .iter()
-        .map(|(key, value)| (key.to_string(), value.to_string()))
-        .collect()
+    numbers.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
 impl Change {

@@ -99,10 +99,7 @@ fn a_new_row_can_be_modified_after_a_read() {
 fn a_change_and_its_reversal_leave_the_row_unchanged() {
     let keys: Vec<String> = (0..12).map(|i| i.to_string()).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let long = LogicalRouter {
-        options: options(&keys),
-        ..Default::default()
-    };
+    let long = LogicalRouter { options: options(&keys), ..Default::default() };
     let (mut database, router) = with_router(&long);
     commit(&mut database, |txn| {
         for value in ["2", "1"] {
@@ -131,10 +128,7 @@ fn modifying_a_row_after_a_mutation_that_overflows_fails() {
     let mut database = Database::new(nb::schema());
     let mut global = None;
     commit(&mut database, |txn| {
-        let row = NbGlobal {
-            nb_cfg: i64::MAX,
-            ..Default::default()
-        };
+        let row = NbGlobal { nb_cfg: i64::MAX, ..Default::default() };
         global = Some(txn.insert(&row).unwrap());
     });
     let mut txn = TxnBuilder::new(&database.snapshot());
@@ -142,10 +136,7 @@ fn modifying_a_row_after_a_mutation_that_overflows_fails() {
     txn.increase(global.unwrap(), NbGlobal::NB_CFG, 1).unwrap();
     for _ in 0..2 {
         let modified = txn.modify(global.unwrap(), |global| global.name = "x".to_owned());
-        assert!(
-            matches!(modified, Err(BuildError::Value { .. })),
-            "{modified:?}"
-        );
+        assert!(matches!(modified, Err(BuildError::Value { .. })), "{modified:?}");
         txn.allow_split();
     }
 }
@@ -257,10 +248,8 @@ impl Rows {
         let set = |place: &usize| self.sets[*place % self.sets.len()];
         match step {
             Step::Insert(start) => {
-                let mut row = AddressSet {
-                    name: format!("as{}", self.sets.len()),
-                    ..Default::default()
-                };
+                let mut row =
+                    AddressSet { name: format!("as{}", self.sets.len()), ..Default::default() };
                 start.apply(&mut row);
                 self.sets.push(txn.insert(&row)?);
                 Ok(())
@@ -268,19 +257,14 @@ impl Rows {
             Step::Change(row, change) => change.build(txn, set(row)),
             Step::Modify(row, change) => txn.modify(set(row), |row| change.apply(row)).map(drop),
             Step::Upsert(row, change, keep) => {
-                let mut wanted = AddressSet {
-                    name: format!("as{row}"),
-                    ..Default::default()
-                };
+                let mut wanted = AddressSet { name: format!("as{row}"), ..Default::default() };
                 change.apply(&mut wanted);
                 let keep: &[&str] = if *keep { &["external_ids"] } else { &[] };
                 txn.upsert(&self.index, &wanted, keep).map(drop)
             }
             Step::Delete(row) => txn.delete(set(row)),
             Step::Increase(by) => txn.increase(self.global, NbGlobal::NB_CFG, i64::from(*by)),
-            Step::Double => txn
-                .modify(self.global, |global| global.nb_cfg *= 2)
-                .map(drop),
+            Step::Double => txn.modify(self.global, |global| global.nb_cfg *= 2).map(drop),
             Step::SetCounter(to) => txn.set(self.global, NbGlobal::NB_CFG, i64::from(*to)),
             Step::Verify(row, true) => txn.verify(set(row), AddressSet::ADDRESSES),
             Step::Verify(row, false) => txn.verify(set(row), AddressSet::NAME),
@@ -306,19 +290,12 @@ fn start(change: &Change) -> (Database, Rows) {
     let global = txn.insert(&NbGlobal::default()).unwrap();
     let mut sets = Vec::new();
     for i in 0..2 {
-        let mut row = AddressSet {
-            name: format!("as{i}"),
-            ..Default::default()
-        };
+        let mut row = AddressSet { name: format!("as{i}"), ..Default::default() };
         change.apply(&mut row);
         sets.push(txn.insert(&row).unwrap());
     }
     database.transact(txn.finish().operations()).unwrap();
-    let rows = Rows {
-        index,
-        global,
-        sets,
-    };
+    let rows = Rows { index, global, sets };
     (database, rows)
 }
 

@@ -47,10 +47,7 @@ async fn add_bridge(remotes: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let client = Client::connect(config).await?;
 
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let interface = txn.insert(&Interface {
-        name: "vm1".into(),
-        ..Default::default()
-    })?;
+    let interface = txn.insert(&Interface { name: "vm1".into(), ..Default::default() })?;
     let port = txn.insert(&Port {
         name: "vm1".into(),
         interfaces: [interface].into(),
@@ -64,25 +61,17 @@ async fn add_bridge(remotes: &str) -> Result<Vec<String>, Box<dyn Error>> {
         fail_mode: Some(BridgeFailMode::Secure),
         ..Default::default()
     })?;
-    txn.insert(&OpenVSwitch {
-        bridges: [bridge].into(),
-        ..Default::default()
-    })?;
+    txn.insert(&OpenVSwitch { bridges: [bridge].into(), ..Default::default() })?;
     client.transact(txn.finish()).await.into_result()?;
 
     let snapshot = client.snapshot();
-    let (port, row) = snapshot
-        .typed_index(&by_name)?
-        .one("vm1")?
-        .ok_or("the port was inserted")?;
+    let (port, row) = snapshot.typed_index(&by_name)?.one("vm1")?.ok_or("the port was inserted")?;
     let holders = snapshot.typed_index(&by_port)?;
     holders
         .all(port)
         .map(|bridge| {
             let (_, bridge) = bridge?;
-            let mode = bridge
-                .fail_mode
-                .map_or("standalone", BridgeFailMode::as_str);
+            let mode = bridge.fail_mode.map_or("standalone", BridgeFailMode::as_str);
             Ok(format!(
                 "bridge {} ({mode}) has port {} with tag {:?}",
                 bridge.name, row.name, row.tag
@@ -100,10 +89,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("db.sock");
         let sim = Sim::builder().schema(vswitch::schema()).build().unwrap();
-        let listener = sim
-            .listen(&format!("punix:{}", socket.display()))
-            .await
-            .unwrap();
+        let listener = sim.listen(&format!("punix:{}", socket.display())).await.unwrap();
         assert_eq!(
             add_bridge(&listener.remote()).await.unwrap(),
             ["bridge br0 (secure) has port vm1 with tag Some(7)"]

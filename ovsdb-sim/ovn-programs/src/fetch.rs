@@ -38,13 +38,8 @@ impl FromStr for Suite {
     fn from_str(text: &str) -> Result<Self, InvalidSuite> {
         let is_valid =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
-        let begins = text
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_lowercase());
-        (begins && text.bytes().all(is_valid))
-            .then(|| Self(text.to_owned()))
-            .ok_or(InvalidSuite)
+        let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
+        (begins && text.bytes().all(is_valid)).then(|| Self(text.to_owned())).ok_or(InvalidSuite)
     }
 }
 
@@ -195,14 +190,10 @@ pub fn fetch(
         .filter_map(|line| line.strip_prefix("Inst ")?.split(' ').next())
         .filter(|package| UNPACKED.iter().any(|begin| package.starts_with(begin)))
         .collect();
-    progress(Progress::Download {
-        packages: packages.len(),
-    });
+    progress(Progress::Download { packages: packages.len() });
     apt.run(&[&["download"], &packages[..]].concat(), cancellation)?;
     let files = apt.downloaded()?;
-    progress(Progress::Unpack {
-        packages: files.len(),
-    });
+    progress(Progress::Unpack { packages: files.len() });
     let root = workspace.path("root");
     for file in files {
         let mut unpack = Command::new("dpkg");

@@ -13,13 +13,8 @@ use thiserror::Error;
 use crate::Version;
 
 /// Folders of programs below a folder with unpacked packages, or below the prefix of a build.
-const PROGRAM_FOLDERS: [&str; 5] = [
-    "usr/bin",
-    "usr/sbin",
-    "usr/lib/openvswitch-switch",
-    "bin",
-    "sbin",
-];
+const PROGRAM_FOLDERS: [&str; 5] =
+    ["usr/bin", "usr/sbin", "usr/lib/openvswitch-switch", "bin", "sbin"];
 /// Folders with programs that the `PATH` of users often lacks.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 /// Folders of schemas below a root folder.
@@ -108,14 +103,9 @@ impl Programs {
     /// # Errors
     /// The path cannot be made absolute, as programs need that run in other folders.
     pub fn below(folder: &Path) -> Result<Self, ProgramsError> {
-        let folder = std::path::absolute(folder).map_err(|source| ProgramsError::Folder {
-            path: folder.to_owned(),
-            source,
-        })?;
-        Ok(Self(Place::Folder {
-            loader: find_loader(&folder),
-            folder,
-        }))
+        let folder = std::path::absolute(folder)
+            .map_err(|source| ProgramsError::Folder { path: folder.to_owned(), source })?;
+        Ok(Self(Place::Folder { loader: find_loader(&folder), folder }))
     }
 
     /// Folder with the programs. `None`: those of the system.
@@ -152,11 +142,7 @@ impl Programs {
             .into_iter()
             .flat_map(|loader| {
                 let libraries = loader.libraries.clone();
-                [
-                    loader.program.clone().into(),
-                    "--library-path".into(),
-                    libraries.into(),
-                ]
+                [loader.program.clone().into(), "--library-path".into(), libraries.into()]
             })
             .chain([path.into()])
             .collect())
@@ -193,10 +179,8 @@ impl Programs {
             .output()
             .map_err(|source| error(source.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let version = text
-            .lines()
-            .next()
-            .and_then(|line| Version::parse(line.split(' ').next_back()?));
+        let version =
+            text.lines().next().and_then(|line| Version::parse(line.split(' ').next_back()?));
         version.ok_or_else(|| {
             let errors = String::from_utf8_lossy(&output.stderr);
             error(format!("{text}{errors}").trim().to_owned())
@@ -222,10 +206,7 @@ impl Programs {
 
     /// Name of the searched place for messages.
     fn place(&self, installed: &str) -> String {
-        self.folder().map_or_else(
-            || installed.to_owned(),
-            |folder| folder.display().to_string(),
-        )
+        self.folder().map_or_else(|| installed.to_owned(), |folder| folder.display().to_string())
     }
 }
 

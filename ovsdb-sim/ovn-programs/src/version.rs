@@ -13,11 +13,7 @@ pub struct Version {
 impl Version {
     /// The version with these numbers.
     pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
-        Self {
-            major,
-            minor,
-            patch,
-        }
+        Self { major, minor, patch }
     }
 
     /// First number: the year of OVN, such as 25.
@@ -36,11 +32,7 @@ impl Version {
 impl fmt::Display for Version {
     /// Prints the minor number of OVN, whose major number is a year, with two digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            major,
-            minor,
-            patch,
-        } = self;
+        let Self { major, minor, patch } = self;
         if *major >= 20 {
             write!(f, "{major}.{minor:02}.{patch}")
         } else {

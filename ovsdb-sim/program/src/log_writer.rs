@@ -48,9 +48,7 @@ impl SharedQueue {
     }
 
     fn wait<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-        self.changed
-            .wait(queue)
-            .unwrap_or_else(PoisonError::into_inner)
+        self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for lines and writes them, again and again.
@@ -87,9 +85,7 @@ impl LogWriter {
     pub(crate) fn start(output: impl Write + Send + 'static) -> io::Result<(Self, LogFlush)> {
         let queue = Arc::<SharedQueue>::default();
         let shared = queue.clone();
-        thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || shared.write_lines(output))?;
+        thread::Builder::new().name("log".to_owned()).spawn(move || shared.write_lines(output))?;
         Ok((Self(queue.clone()), LogFlush(queue)))
     }
 }
@@ -149,9 +145,7 @@ mod tests {
     impl Write for Blocked {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.go_on.recv().map_err(io::Error::other)?;
-            self.written
-                .send(bytes.to_vec())
-                .map_err(io::Error::other)?;
+            self.written.send(bytes.to_vec()).map_err(io::Error::other)?;
             Ok(bytes.len())
         }
 
@@ -163,10 +157,7 @@ mod tests {
     #[test]
     fn an_output_that_blocks_delays_nobody_and_lines_beyond_the_bound_are_counted() {
         let ((go_on, blocked), (sender, written)) = (channel(), channel());
-        let output = Blocked {
-            go_on: blocked,
-            written: sender,
-        };
+        let output = Blocked { go_on: blocked, written: sender };
         let (mut log, flush) = LogWriter::start(output).unwrap();
         let line = vec![b'x'; MAX_WAITING_BYTES / 4];
         for _ in 0..20 {

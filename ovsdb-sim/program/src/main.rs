@@ -54,11 +54,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Standard error may be closed.
             error.print().unwrap_or_default();
-            return if error.use_stderr() {
-                ExitCode::FAILURE
-            } else {
-                ExitCode::SUCCESS
-            };
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
     if args.version {
@@ -68,10 +64,7 @@ fn main() -> ExitCode {
     let Err(error) = run_process(&name, args) else {
         return ExitCode::SUCCESS;
     };
-    if let Some(code) = error
-        .downcast_ref::<DaemonError>()
-        .and_then(DaemonError::exit_code)
-    {
+    if let Some(code) = error.downcast_ref::<DaemonError>().and_then(DaemonError::exit_code) {
         // The process of the daemon has printed its error.
         return code.into();
     }
@@ -162,8 +155,7 @@ fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> 
     let (log, file, flush) = log::init(name)?;
     let set_levels = |specifications: &[String]| {
         specifications.iter().try_for_each(|specification| {
-            log.set(&[specification])
-                .with_context(|| format!("processing \"{specification}\""))
+            log.set(&[specification]).with_context(|| format!("processing \"{specification}\""))
         })
     };
     let (before, after) = args.log.verbose.split_at(args.log.levels_before_file);
@@ -190,11 +182,7 @@ fn run_server(name: &ProgramName, args: Args, kept_file: Option<File>) -> anyhow
 /// that of the monitor, if there is one.
 async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> anyhow::Result<()> {
     let (log, flush) = init_log(name, &args)?;
-    let kept = kept_file
-        .as_ref()
-        .map(KeptConfiguration::read)
-        .transpose()?
-        .flatten();
+    let kept = kept_file.as_ref().map(KeptConfiguration::read).transpose()?.flatten();
     let log = Arc::new(log);
     // Before the pidfile and the listeners, so that a signal removes their files at any time.
     let mut signals = EndSignals::catch();
@@ -211,9 +199,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         args.no_dbs |= name.is_ovsdb_server();
     }
     args.remove_duplicate_databases();
-    let sim = describe(name, &args)?
-        .build()
-        .map_err(|error| start_error(name, &args, error))?;
+    let sim = describe(name, &args)?.build().map_err(|error| start_error(name, &args, error))?;
     follow_sources(&sim, &args)?;
     tokio::spawn(memory::purge_regularly());
 
@@ -325,10 +311,8 @@ fn start_error(name: &ProgramName, args: &Args, error: SimBuildError) -> anyhow:
     if !name.is_ovsdb_server() {
         return error.into();
     }
-    let text = args
-        .databases
-        .iter()
-        .fold(error.to_server_text(), |text, database| {
+    let text =
+        args.databases.iter().fold(error.to_server_text(), |text, database| {
             match absolute(database) {
                 Ok(path) => {
                     text.replace(&path.display().to_string(), &database.display().to_string())
@@ -360,10 +344,7 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
     let mut builder = Sim::builder()
         .model(args.model.into())
         .compat(args.compat.into())
-        .limits(memory::server_limits(
-            args.memory_per_connection,
-            args.memory_of_connections,
-        ));
+        .limits(memory::server_limits(args.memory_per_connection, args.memory_of_connections));
     for path in &args.schema {
         let text = read_schema(path).with_context(|| format!("cannot read {}", path.display()))?;
         let schema = DatabaseSchema::parse(&text)
@@ -380,9 +361,7 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
         };
     }
     let mut databases = args.databases.clone();
-    let names_none = [&args.schema, &args.load, &databases]
-        .iter()
-        .all(|paths| paths.is_empty())
+    let names_none = [&args.schema, &args.load, &databases].iter().all(|paths| paths.is_empty())
         && args.journal.is_empty();
     if names_none && name.is_ovsdb_server() && !args.no_dbs && args.config_file.is_none() {
         databases.push(ProgramName::default_database());
@@ -437,9 +416,7 @@ fn in_server_order(databases: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// It cannot be read, or is too long. A device never ends.
 fn read_schema(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    File::open(path)?
-        .take(MAX_SCHEMA_BYTES + 1)
-        .read_to_end(&mut text)?;
+    File::open(path)?.take(MAX_SCHEMA_BYTES + 1).read_to_end(&mut text)?;
     if text.len() as u64 > MAX_SCHEMA_BYTES {
         let error = format!("it has more than {MAX_SCHEMA_BYTES} bytes");
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, error));
@@ -490,7 +467,5 @@ fn print_line(line: &str) {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
     // A closed standard output does not end the server.
-    writeln!(out, "{line}")
-        .and_then(|()| out.flush())
-        .unwrap_or_default();
+    writeln!(out, "{line}").and_then(|()| out.flush()).unwrap_or_default();
 }

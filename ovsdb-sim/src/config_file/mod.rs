@@ -179,11 +179,7 @@ impl ConfigFile {
         }
         let mut failures = Vec::new();
         for (target, options) in &config.remotes {
-            if let Err(error) = self
-                .remotes
-                .add_or_retry_with(target, options.clone())
-                .await
-            {
+            if let Err(error) = self.remotes.add_or_retry_with(target, options.clone()).await {
                 failures.push(error.to_string());
                 continue;
             }

@@ -171,10 +171,7 @@ mod tests {
             ("c", DatabaseConfig::File(Some(Model::Clustered))),
             ("d", backup(None, &[])),
             ("e", backup(Some(source), &["T"])),
-            (
-                "f",
-                DatabaseConfig::Relay(SourceOptions::of_relay("unix:s,tcp:1")),
-            ),
+            ("f", DatabaseConfig::Relay(SourceOptions::of_relay("unix:s,tcp:1"))),
             ("g", backup(Some(SourceOptions::of_backup("tcp:1")), &[])),
         ]
         .map(|(path, config)| (path.to_owned(), config));
@@ -189,10 +186,7 @@ mod tests {
                 "config: reading JSON failed (line 1, column 16, byte 17: syntax error parsing object",
             ),
             ("[]", "configuration in a file must be a JSON object"),
-            (
-                r#"{"remotes":[]}"#,
-                "config: 'remotes' is not a JSON object",
-            ),
+            (r#"{"remotes":[]}"#, "config: 'remotes' is not a JSON object"),
             (
                 r#"{"remotes":{"punix:a":3}}"#,
                 "punix:a: JSON-RPC options are not a JSON object or null",

@@ -46,11 +46,7 @@ pub(crate) async fn serve<S, G>(
 {
     let remote = stream.remote();
     let handle = server.connect(options.clone(), stream.peer_name());
-    let registration = Registration {
-        server: &server,
-        session: &handle,
-        has_left: false,
-    };
+    let registration = Registration { server: &server, session: &handle, has_left: false };
     let Some(guard) = register(handle.id()) else {
         return;
     };
@@ -89,11 +85,8 @@ pub(crate) async fn serve<S, G>(
     registration.end().await;
     drop(guard);
     // A client that does not read its replies, or does not close the connection, must not keep it.
-    let close_timeout = if handle.outbox().wait_for_end().await {
-        CLOSE_TIMEOUT
-    } else {
-        Duration::ZERO
-    };
+    let close_timeout =
+        if handle.outbox().wait_for_end().await { CLOSE_TIMEOUT } else { Duration::ZERO };
     let close = async {
         // A task is cancelled when the runtime of the process ends.
         if let Err(error) = (&mut writer).await
@@ -145,11 +138,7 @@ fn log_error(remote: &str, error: &SessionError, options: &RemoteOptions) {
 /// Returns when the role of a remote changes.
 async fn wait_for_another_role(mut options: watch::Receiver<RemoteOptions>) {
     let role = options.borrow_and_update().role.clone();
-    if options
-        .wait_for(|options| options.role != role)
-        .await
-        .is_err()
-    {
+    if options.wait_for(|options| options.role != role).await.is_err() {
         // The remote has ended. Its connections end otherwise.
         std::future::pending::<()>().await;
     }

@@ -24,10 +24,7 @@ pub(super) struct UpdatePacer {
 
 impl UpdatePacer {
     pub(super) fn new() -> Self {
-        Self {
-            credit: BURST_UPDATES,
-            credited: Instant::now(),
-        }
+        Self { credit: BURST_UPDATES, credited: Instant::now() }
     }
 
     /// Takes the credit for one update. Returns `false` if there is none left: the next updates are
@@ -53,9 +50,7 @@ mod tests {
 
     /// Takes all credit and returns the number of updates.
     fn take_all(pacer: &mut UpdatePacer) -> usize {
-        std::iter::repeat_with(|| pacer.take_credit())
-            .take_while(|has_credit| *has_credit)
-            .count()
+        std::iter::repeat_with(|| pacer.take_credit()).take_while(|has_credit| *has_credit).count()
     }
 
     #[tokio::test(start_paused = true)]

@@ -132,9 +132,7 @@ pub(super) async fn read_requests(
         if is_cut {
             return Ok(());
         }
-        incoming
-            .decode_received(&mut framer, session, &context.uuids)
-            .await;
+        incoming.decode_received(&mut framer, session, &context.uuids).await;
         faults.wait_while_reading_is_stopped(session.id()).await;
         let buffer = framer.buffer_mut();
         if buffer.is_empty() && buffer.capacity() > IDLE_BUFFER_BYTES {

@@ -131,9 +131,7 @@ async fn write(
     output: &mut (impl AsyncWrite + Unpin),
     bytes: &[u8],
 ) -> bool {
-    let passage = session
-        .faults()
-        .pass(session.id(), Direction::Sent, bytes.len());
+    let passage = session.faults().pass(session.id(), Direction::Sent, bytes.len());
     let write = async {
         output.write_all(&bytes[..passage.bytes]).await?;
         // TLS has a buffer of its own.

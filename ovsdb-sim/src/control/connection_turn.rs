@@ -38,10 +38,7 @@ impl PendingRequest {
 
 impl ConnectionTurn {
     fn new() -> Self {
-        Self {
-            turn: Arc::default(),
-            places: Arc::new(Semaphore::new(MAX_WAITING_REQUESTS)),
-        }
+        Self { turn: Arc::default(), places: Arc::new(Semaphore::new(MAX_WAITING_REQUESTS)) }
     }
 
     /// Makes an answer on a thread of its own, because it may wait for a database and because a long
@@ -88,10 +85,7 @@ impl<S> Layer<S> for ConnectionTurns {
     type Service = TurnService<S>;
 
     fn layer(&self, inner: S) -> TurnService<S> {
-        TurnService {
-            inner,
-            turn: ConnectionTurn::new(),
-        }
+        TurnService { inner, turn: ConnectionTurn::new() }
     }
 }
 

@@ -25,9 +25,7 @@ pub(super) struct RequestGuard {
 
 impl RequestGuard {
     pub(super) fn new(token: Option<&str>) -> Self {
-        Self {
-            token: token.map(Arc::from),
-        }
+        Self { token: token.map(Arc::from) }
     }
 
     /// Checks a request.
@@ -62,10 +60,7 @@ impl RequestGuard {
 
 /// `true` if two texts are equal. The time does not depend on how many bytes are equal.
 fn is_equal(given: &[u8], expected: &[u8]) -> bool {
-    let differences = given
-        .iter()
-        .zip(expected)
-        .fold(0, |sum, (a, b)| sum | (a ^ b));
+    let differences = given.iter().zip(expected).fold(0, |sum, (a, b)| sum | (a ^ b));
     given.len() == expected.len() && differences == 0
 }
 
@@ -76,19 +71,14 @@ fn is_loopback(host: &str) -> bool {
         None => host.split_once(':').map_or(host, |(name, _)| name),
     };
     name.eq_ignore_ascii_case("localhost")
-        || name
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl<S> Layer<S> for RequestGuard {
     type Service = GuardedService<S>;
 
     fn layer(&self, inner: S) -> GuardedService<S> {
-        GuardedService {
-            inner,
-            guard: self.clone(),
-        }
+        GuardedService { inner, guard: self.clone() }
     }
 }
 
@@ -131,23 +121,12 @@ mod tests {
 
     #[test]
     fn only_loopback_names_are_hosts() {
-        for host in [
-            "localhost",
-            "LOCALHOST:80",
-            "127.0.0.1:8080",
-            "127.1.2.3",
-            "[::1]:9",
-        ] {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.1.2.3", "[::1]:9"] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in [
-            "",
-            "evil.example:8080",
-            "localhost.evil.example",
-            "10.0.0.1",
-            "[::2]:9",
-            "[::1",
-        ] {
+        for host in
+            ["", "evil.example:8080", "localhost.evil.example", "10.0.0.1", "[::2]:9", "[::1"]
+        {
             assert!(!is_loopback(host), "{host}");
         }
     }

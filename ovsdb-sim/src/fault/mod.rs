@@ -139,11 +139,7 @@ pub struct FaultRule {
 
 impl From<Fault> for FaultRule {
     fn from(fault: Fault) -> Self {
-        Self {
-            fault,
-            connections: Connections::All,
-            times: None,
-        }
+        Self { fault, connections: Connections::All, times: None }
     }
 }
 
@@ -209,9 +205,7 @@ mod milliseconds {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     pub(super) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        u64::try_from(time.as_millis())
-            .unwrap_or(u64::MAX)
-            .serialize(to)
+        u64::try_from(time.as_millis()).unwrap_or(u64::MAX).serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {

@@ -79,11 +79,7 @@ impl Faults {
         }
         rules.last_id += 1;
         let id = FaultId(rules.last_id);
-        let entry = Entry {
-            rule,
-            struck: 0,
-            counted: HashMap::new(),
-        };
+        let entry = Entry { rule, struck: 0, counted: HashMap::new() };
         rules.entries.insert(id, entry);
         self.armed.store(true, Ordering::Release);
         Some(id)
@@ -165,10 +161,11 @@ impl Faults {
     /// Strikes with [`Fault::Refuse`]. Returns the error for a request.
     pub(crate) fn refusal(&self, session: SessionId, method: &str) -> Option<OvsdbError> {
         self.strike(session, |fault| match fault {
-            Fault::Refuse {
-                method: refused,
-                error,
-            } if refused.as_deref().is_none_or(|refused| refused == method) => Some(error.clone()),
+            Fault::Refuse { method: refused, error }
+                if refused.as_deref().is_none_or(|refused| refused == method) =>
+            {
+                Some(error.clone())
+            }
             _ => None,
         })
     }

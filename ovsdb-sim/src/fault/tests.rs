@@ -12,9 +12,7 @@ fn sent(faults: &Faults, session: SessionId, bytes: usize) -> (usize, bool) {
 fn bytes_are_counted_for_each_connection_and_the_smallest_limit_applies() {
     let faults = Faults::default();
     assert_eq!(sent(&faults, A, 100), (100, false));
-    faults
-        .set(Fault::DropAfterSent { bytes: 10 }.into())
-        .unwrap();
+    faults.set(Fault::DropAfterSent { bytes: 10 }.into()).unwrap();
     faults
         .set(FaultRule::from(Fault::DropAfterSent { bytes: 8 }).on_connection(ConnectionId(B)))
         .unwrap();
@@ -33,10 +31,7 @@ fn bytes_are_counted_for_each_connection_and_the_smallest_limit_applies() {
 fn a_fault_that_has_struck_as_often_as_it_should_is_removed() {
     let faults = Faults::default();
     let error = OvsdbError::new("e", "d");
-    let fault = Fault::Refuse {
-        method: Some("echo".to_owned()),
-        error: error.clone(),
-    };
+    let fault = Fault::Refuse { method: Some("echo".to_owned()), error: error.clone() };
     let id = faults.set(FaultRule::from(fault).once()).unwrap();
     assert_eq!(faults.refusal(A, "transact"), None);
     assert_eq!(faults.refusal(A, "echo"), Some(error));
@@ -48,9 +43,7 @@ fn a_fault_that_has_struck_as_often_as_it_should_is_removed() {
 fn a_fault_for_the_next_connection_affects_only_that_one() {
     let faults = Faults::default();
     faults.add_connection(A);
-    faults
-        .set(FaultRule::from(Fault::Drop).on_next_connection())
-        .unwrap();
+    faults.set(FaultRule::from(Fault::Drop).on_next_connection()).unwrap();
     assert!(!faults.drops_connection(A));
     faults.add_connection(B);
     assert!(faults.drops_connection(B));
@@ -62,9 +55,8 @@ fn a_fault_for_the_next_connection_affects_only_that_one() {
 #[test]
 fn the_number_of_faults_is_limited() {
     let faults = Faults::default();
-    let ids: Vec<_> = (0..MAX_FAULTS)
-        .map(|_| faults.set(Fault::StopReading.into()).unwrap())
-        .collect();
+    let ids: Vec<_> =
+        (0..MAX_FAULTS).map(|_| faults.set(Fault::StopReading.into()).unwrap()).collect();
     assert_eq!(faults.set(Fault::StopReading.into()), None);
     faults.clear(ids[0]);
     assert!(faults.set(Fault::StopReading.into()).is_some());
@@ -73,9 +65,7 @@ fn the_number_of_faults_is_limited() {
 #[tokio::test(start_paused = true)]
 async fn reading_is_stopped_until_the_fault_is_cleared() {
     let faults = std::sync::Arc::new(Faults::default());
-    let id = faults
-        .set(FaultRule::from(Fault::StopReading).once())
-        .unwrap();
+    let id = faults.set(FaultRule::from(Fault::StopReading).once()).unwrap();
     let stopped = faults.clone();
     let stopped = tokio::spawn(async move { stopped.wait_while_reading_is_stopped(A).await });
     tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -98,22 +88,13 @@ fn rules_survive_json() {
         Fault::DropAfterReceived { bytes: 1 },
         Fault::DropAfterSent { bytes: u64::MAX },
         Fault::LoseReply(Loss::Crashed),
-        Fault::DelayReplies {
-            by: Duration::from_millis(5),
-        },
-        Fault::Refuse {
-            method: None,
-            error: error.clone(),
-        },
+        Fault::DelayReplies { by: Duration::from_millis(5) },
+        Fault::Refuse { method: None, error: error.clone() },
         Fault::FailCommit(error),
         Fault::StopReading,
     ] {
         let rule = FaultRule::from(fault).on_next_connection().once();
         let text = serde_json::to_string(&rule).unwrap();
-        assert_eq!(
-            serde_json::from_str::<FaultRule>(&text).unwrap(),
-            rule,
-            "{text}"
-        );
+        assert_eq!(serde_json::from_str::<FaultRule>(&text).unwrap(), rule, "{text}");
     }
 }

@@ -39,11 +39,7 @@ impl ClusterJournal {
         let header = header(cluster, snapshot, "");
         let log = RecordLog::create(path, FileKind::Clustered, vec![header])
             .map_err(|source| FileError::io(path, source))?;
-        Ok(Self {
-            path: path.to_owned(),
-            log,
-            _lock: lock,
-        })
+        Ok(Self { path: path.to_owned(), log, _lock: lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -100,10 +96,7 @@ impl ClusterJournal {
         entry: &LogEntry,
         election_timer_ms: u64,
     ) -> Result<(), OvsdbError> {
-        self.write(
-            cluster_record::election_timer(entry, election_timer_ms),
-            false,
-        )
+        self.write(cluster_record::election_timer(entry, election_timer_ms), false)
     }
 
     /// `true` if the file has grown so much that it is to be compacted.
@@ -168,15 +161,8 @@ pub(super) struct UnreadCluster {
 impl UnreadCluster {
     /// Reads an open and locked file.
     pub(super) fn read(path: &Path, file: File, lock: LockFile) -> Result<Self, FileError> {
-        let reader = file
-            .try_clone()
-            .map_err(|source| FileError::io(path, source))?;
-        Ok(Self {
-            path: path.to_owned(),
-            file,
-            lock,
-            log: ClusterLog::read(path, reader)?,
-        })
+        let reader = file.try_clone().map_err(|source| FileError::io(path, source))?;
+        Ok(Self { path: path.to_owned(), file, lock, log: ClusterLog::read(path, reader)? })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -59,10 +59,7 @@ pub enum ClusterLogError {
 
 impl ClusterLogError {
     fn record(record: u64, problem: &dyn ToString) -> Self {
-        Self::Record {
-            record,
-            problem: problem.to_string(),
-        }
+        Self::Record { record, problem: problem.to_string() }
     }
 }
 
@@ -103,10 +100,7 @@ struct ClusterEntry {
 impl ClusterLog {
     /// Reads a file. Like ovsdb-server, stops at the first damaged record, which is logged.
     pub(super) fn read(path: &Path, file: File) -> Result<Self, FileError> {
-        let refused = |problem| FileError::Cluster {
-            path: path.to_owned(),
-            problem,
-        };
+        let refused = |problem| FileError::Cluster { path: path.to_owned(), problem };
         let reader = BufReader::with_capacity(FILE_READ_BYTES, file);
         let mut records = Records::new(reader, FileKind::Clustered);
         let header_text = match records.next() {
@@ -120,10 +114,7 @@ impl ClusterLog {
                 return Err(FileError::not_a_database(path, damage));
             }
         };
-        let mut extent = Extent {
-            base: records.offset(),
-            ..Extent::default()
-        };
+        let mut extent = Extent { base: records.offset(), ..Extent::default() };
         let header = ClusterHeader::parse(header_text.as_text())
             .map_err(|error| refused(ClusterLogError::record(0, &error)))?;
         let Some(snapshot) = &header.snapshot else {
@@ -162,11 +153,8 @@ impl ClusterLog {
         }
         read.check_servers(&header, snapshot).map_err(refused)?;
         let position = read.position();
-        let entries: Vec<_> = read
-            .entries
-            .into_iter()
-            .filter_map(|(read, text)| Some((read.entry, text?)))
-            .collect();
+        let entries: Vec<_> =
+            read.entries.into_iter().filter_map(|(read, text)| Some((read.entry, text?))).collect();
         let schema = last_schema(&header_text, &entries).map_err(refused)?;
         Ok(Self {
             header,
@@ -174,10 +162,7 @@ impl ClusterLog {
             schema,
             entries,
             position,
-            extent: Extent {
-                end: records.offset(),
-                ..extent
-            },
+            extent: Extent { end: records.offset(), ..extent },
         })
     }
 
@@ -199,10 +184,7 @@ impl ClusterLog {
         versions: UuidSource,
         ids: UuidSource,
     ) -> Result<(Database, Cluster), FileError> {
-        let refused = |problem| FileError::Cluster {
-            path: path.to_owned(),
-            problem,
-        };
+        let refused = |problem| FileError::Cluster { path: path.to_owned(), problem };
         let invalid = |error: OvsdbError| refused(error.into());
         let mut strings = StringCache::default();
         let (schema, content) = header_data(&self.header_text).map_err(refused)?;
@@ -252,9 +234,7 @@ impl ReadEntries {
                 let last = self.last_index();
                 if index < self.commit_index {
                     let before = self.commit_index;
-                    return refuse(format!(
-                        "it regresses commit index from {before} to {index}"
-                    ));
+                    return refuse(format!("it regresses commit index from {before} to {index}"));
                 }
                 if index > last {
                     return refuse(format!(
@@ -264,11 +244,7 @@ impl ReadEntries {
                 self.commit_index = index;
                 Ok(())
             }
-            ClusterRecord::Entry {
-                entry,
-                servers,
-                election_timer_ms,
-            } => {
+            ClusterRecord::Entry { entry, servers, election_timer_ms } => {
                 let expected = self.last_index() + 1;
                 if entry.index <= self.commit_index {
                     let committed = self.commit_index;
@@ -288,11 +264,7 @@ impl ReadEntries {
                 self.entries.truncate(kept as usize);
                 self.term = self.term.max(entry.term);
                 let text = entry.id.map(|_| text);
-                let entry = ClusterEntry {
-                    entry,
-                    servers,
-                    election_timer_ms,
-                };
+                let entry = ClusterEntry { entry, servers, election_timer_ms };
                 self.entries.push((entry, text));
                 Ok(())
             }
@@ -388,10 +360,7 @@ fn replay_data(
 fn clear(database: &mut Database) -> Result<(), OvsdbError> {
     let tables = database.schema().table_ids();
     let operations: Vec<_> = tables
-        .map(|table| Operation::Delete {
-            table,
-            condition: Condition::new(Vec::new()),
-        })
+        .map(|table| Operation::Delete { table, condition: Condition::new(Vec::new()) })
         .collect();
     database.transact(&operations)?;
     Ok(())

@@ -69,9 +69,7 @@ impl RecordMembers {
     }
 
     fn text(&self, name: &'static str) -> Result<Option<&str>, MemberError> {
-        self.get(name)
-            .map(|member| member.as_str().ok_or(MemberError(name)))
-            .transpose()
+        self.get(name).map(|member| member.as_str().ok_or(MemberError(name))).transpose()
     }
 
     fn id(&self, name: &'static str) -> Result<Option<Uuid>, MemberError> {
@@ -333,9 +331,7 @@ pub(super) fn election_timer(entry: &LogEntry, election_timer_ms: u64) -> Vec<Ve
 }
 
 fn entry_text(entry: &LogEntry) -> RecordText {
-    let text = RecordText::new()
-        .number("term", entry.term)
-        .number("index", entry.index);
+    let text = RecordText::new().number("term", entry.term).number("index", entry.index);
     match entry.id {
         Some(id) => text.id("eid", id),
         None => text,

@@ -85,12 +85,7 @@ impl Damage {
             Self::Cut { offset, len, .. } => format!(
                 "I/O error: {path}: error reading {len} bytes starting at offset {offset} (End of file)"
             ),
-            Self::Hash {
-                offset,
-                len,
-                found,
-                expected,
-            } => format!(
+            Self::Hash { offset, len, found, expected } => format!(
                 "syntax error: {path}: {len} bytes starting at offset {offset} have SHA-1 hash \
                  {found} but should have hash {expected}"
             ),

@@ -56,10 +56,7 @@ impl CompactionTimes {
 
     fn after(interval: Duration) -> Self {
         let now = Instant::now();
-        Self {
-            earliest: now + interval,
-            latest: now + MAX_INTERVAL,
-        }
+        Self { earliest: now + interval, latest: now + MAX_INTERVAL }
     }
 
     /// `true` if a file with this extent is to be compacted now.
@@ -91,11 +88,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_file_is_compacted_ten_minutes_after_its_opening_and_once_a_day() {
-        let grown = Extent {
-            base: 0,
-            end: 2 * MIN_BYTES,
-            records: MIN_RECORDS,
-        };
+        let grown = Extent { base: 0, end: 2 * MIN_BYTES, records: MIN_RECORDS };
         let times = CompactionTimes::after_compaction();
         assert!(!times.are_due(&grown));
         advance(MIN_INTERVAL).await;

@@ -33,11 +33,7 @@ impl Journal {
         let records = [schema(snapshot)].into_iter().chain(content);
         let log = RecordLog::create(path, FileKind::Standalone, records.collect())
             .map_err(|source| FileError::io(path, source))?;
-        Ok(Self {
-            path: path.to_owned(),
-            log,
-            _lock: lock,
-        })
+        Ok(Self { path: path.to_owned(), log, _lock: lock })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -94,14 +90,8 @@ pub(super) struct UnreadStandalone {
 impl UnreadStandalone {
     /// Reads the schema of an open and locked file.
     pub(super) fn read(path: &Path, file: File, lock: LockFile) -> Result<Self, FileError> {
-        let reader = file
-            .try_clone()
-            .map_err(|source| FileError::io(path, source))?;
-        Ok(Self {
-            file,
-            lock,
-            content: DatabaseFile::from_file(path, reader)?,
-        })
+        let reader = file.try_clone().map_err(|source| FileError::io(path, source))?;
+        Ok(Self { file, lock, content: DatabaseFile::from_file(path, reader)? })
     }
 
     pub(super) fn content(&self) -> &DatabaseFile {

@@ -35,9 +35,7 @@ impl LockFile {
         let file = options.open(&lock_path).map_err(lock_error)?;
         match set_lock(&file, libc::F_WRLCK) {
             Ok(()) => Ok(Self(file)),
-            Err(Errno::EAGAIN | Errno::EACCES) => Err(FileError::InUse {
-                path: path.to_owned(),
-            }),
+            Err(Errno::EAGAIN | Errno::EACCES) => Err(FileError::InUse { path: path.to_owned() }),
             Err(error) => Err(lock_error(error.into())),
         }
     }
@@ -70,11 +68,7 @@ fn lock_path(path: &Path) -> io::Result<PathBuf> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let Some(file_name) = real.file_name() else {
         let is_empty = path.as_os_str().is_empty();
-        let error = if is_empty {
-            Errno::ENOENT
-        } else {
-            Errno::EISDIR
-        };
+        let error = if is_empty { Errno::ENOENT } else { Errno::EISDIR };
         return Err(error.into());
     };
     let mut name = std::ffi::OsString::from(".");

@@ -112,17 +112,11 @@ pub enum FileError {
 
 impl FileError {
     fn io(path: &Path, source: io::Error) -> Self {
-        Self::Io {
-            path: path.to_owned(),
-            source,
-        }
+        Self::Io { path: path.to_owned(), source }
     }
 
     fn not_a_database(path: &Path, problem: Damage) -> Self {
-        Self::NotADatabase {
-            path: path.to_owned(),
-            problem,
-        }
+        Self::NotADatabase { path: path.to_owned(), problem }
     }
 
     /// Logs that a transaction cannot be appended to a file, and makes its error.
@@ -144,7 +138,5 @@ impl FileError {
 /// The system's text of an error, without the number that Rust adds.
 pub(crate) fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
-    text.split_once(" (os error ")
-        .map_or(&*text, |(words, _)| words)
-        .to_owned()
+    text.split_once(" (os error ").map_or(&*text, |(words, _)| words).to_owned()
 }

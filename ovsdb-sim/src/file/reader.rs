@@ -44,28 +44,20 @@ impl DatabaseFile {
     /// Reads the schema of an open file.
     pub(super) fn from_file(path: &Path, file: File) -> Result<Self, FileError> {
         let not_a_database = |problem: Damage| FileError::not_a_database(path, problem);
-        let mut records = Records::new(
-            BufReader::with_capacity(FILE_READ_BYTES, file),
-            FileKind::Standalone,
-        );
+        let mut records =
+            Records::new(BufReader::with_capacity(FILE_READ_BYTES, file), FileKind::Standalone);
         let text = match records.next() {
             Ok(Some(text)) => text,
             Ok(None) => return Err(not_a_database(Damage::Empty)),
             Err(RecordError::Io(source)) => return Err(FileError::io(path, source)),
             Err(RecordError::OtherKind) => {
-                return Err(FileError::Clustered {
-                    path: path.to_owned(),
-                });
+                return Err(FileError::Clustered { path: path.to_owned() });
             }
             Err(RecordError::Damaged(problem)) => return Err(not_a_database(problem)),
         };
         let schema = DatabaseSchema::read(&mut Reader::new(text.as_text()))
             .map_err(|error| not_a_database(error.into()))?;
-        Ok(Self {
-            path: path.to_owned(),
-            schema: Arc::new(schema),
-            records,
-        })
+        Ok(Self { path: path.to_owned(), schema: Arc::new(schema), records })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -85,11 +77,7 @@ impl DatabaseFile {
         let mut strings = StringCache::default();
         let path = display_path(&self.path);
         let schema_end = self.records.offset();
-        let mut extent = Extent {
-            base: schema_end,
-            end: schema_end,
-            records: 1,
-        };
+        let mut extent = Extent { base: schema_end, end: schema_end, records: 1 };
         for record in 1_u64.. {
             let offset = self.records.offset();
             let text = match self.records.next() {
@@ -150,11 +138,7 @@ pub(super) fn replay_transaction(
     let schema = database.schema().clone();
     // Drop the snapshot before the database changes, or shared parts of tables are copied.
     let content = database.snapshot();
-    let mut decoder = RecordDecoder {
-        schema: &schema,
-        content: &content,
-        strings,
-    };
+    let mut decoder = RecordDecoder { schema: &schema, content: &content, strings };
     let decoded = decoder.decode(transaction);
     drop(content);
     let operations = decoded.map_err(ReplayError::Malformed)?;
@@ -258,10 +242,7 @@ impl RecordDecoder<'_> {
         match (reader.kind(), old) {
             (ValueKind::Null, Some(_)) => {
                 reader.skip();
-                Ok(Operation::Delete {
-                    table,
-                    condition: Condition::uuid(uuid),
-                })
+                Ok(Operation::Delete { table, condition: Condition::uuid(uuid) })
             }
             (ValueKind::Null, None) => {
                 let details = "the transaction deletes a row that does not exist";

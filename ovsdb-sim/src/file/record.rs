@@ -39,11 +39,7 @@ impl FileKind {
         let expected = format!("OVSDB {} ", Self::Clustered.word()).into_bytes();
         let mut bytes = vec![0; expected.len()];
         let len = file.read_at(&mut bytes, 0)?;
-        Ok(if bytes[..len] == expected {
-            Self::Clustered
-        } else {
-            Self::Standalone
-        })
+        Ok(if bytes[..len] == expected { Self::Clustered } else { Self::Standalone })
     }
 }
 
@@ -81,11 +77,7 @@ pub(super) struct Records<R> {
 
 impl<R: BufRead> Records<R> {
     pub(super) fn new(input: R, kind: FileKind) -> Self {
-        Self {
-            input,
-            kind,
-            offset: 0,
-        }
+        Self { input, kind, offset: 0 }
     }
 
     /// The offset of the record that is not read yet or is damaged, in bytes.
@@ -97,9 +89,7 @@ impl<R: BufRead> Records<R> {
     /// after an error.
     pub(super) fn next(&mut self) -> Result<Option<TextBuf>, RecordError> {
         let mut line = Vec::new();
-        (&mut self.input)
-            .take(MAX_HEADER_BYTES)
-            .read_until(b'\n', &mut line)?;
+        (&mut self.input).take(MAX_HEADER_BYTES).read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(None);
         }
@@ -121,12 +111,7 @@ impl<R: BufRead> Records<R> {
         let hash: [u8; 20] = Sha1::digest(&text).into();
         if hash != header.sha1 {
             let [found, expected] = [&hash, &header.sha1].map(|hash| hex(hash));
-            let damage = Damage::Hash {
-                offset,
-                len,
-                found,
-                expected,
-            };
+            let damage = Damage::Hash { offset, len, found, expected };
             return Err(damage.into());
         }
         let text = TextBuf::parse(text).map_err(|error| Damage::Json { offset, len, error })?;
@@ -242,14 +227,7 @@ mod tests {
         let mut records = Records::new(file.as_bytes(), FileKind::Standalone);
         let error = records.next().unwrap_err();
         assert!(
-            matches!(
-                error,
-                RecordError::Damaged(Damage::Cut {
-                    len: u64::MAX,
-                    read: 3,
-                    ..
-                })
-            ),
+            matches!(error, RecordError::Damaged(Damage::Cut { len: u64::MAX, read: 3, .. })),
             "{error:?}"
         );
     }

@@ -30,18 +30,12 @@ impl RecordLog {
         let mut options = OpenOptions::new();
         let mut log = Self {
             kind,
-            file: options
-                .write(true)
-                .create_new(true)
-                .mode(FILE_MODE)
-                .open(path)?,
+            file: options.write(true).create_new(true).mode(FILE_MODE).open(path)?,
             extent: Extent::default(),
             has_tail: false,
             compaction: CompactionTimes::after_compaction(),
         };
-        let written = texts
-            .into_iter()
-            .try_for_each(|text| log.write(vec![text], false));
+        let written = texts.into_iter().try_for_each(|text| log.write(vec![text], false));
         if let Err(error) = written {
             // A partial file would prevent the next attempt. `error` is the one to report.
             std::fs::remove_file(path).unwrap_or_default();
@@ -55,13 +49,7 @@ impl RecordLog {
     /// Continues a file behind the records that have been read. Anything else behind them is
     /// replaced.
     pub(super) fn resume(file: File, kind: FileKind, extent: Extent) -> Self {
-        Self {
-            kind,
-            file,
-            extent,
-            has_tail: true,
-            compaction: CompactionTimes::after_compaction(),
-        }
+        Self { kind, file, extent, has_tail: true, compaction: CompactionTimes::after_compaction() }
     }
 
     /// `true` if the file has grown so much that it is to be [replaced](Self::replace) by one with
@@ -122,13 +110,7 @@ impl RecordLog {
         let written = self
             .file
             .write_all_at(&records, self.extent.end)
-            .and_then(|()| {
-                if durable {
-                    self.file.sync_data()
-                } else {
-                    Ok(())
-                }
-            });
+            .and_then(|()| if durable { self.file.sync_data() } else { Ok(()) });
         match written {
             Ok(()) => {
                 self.extent.end += records.len() as u64;

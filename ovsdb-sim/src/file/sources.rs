@@ -134,22 +134,14 @@ impl InitialDatabases {
     /// Opens the files and assigns them to databases. Without any database, OVN_Northbound is
     /// served, unless it is omitted.
     pub(crate) fn open(self) -> Result<Vec<DatabaseSource>, InitialDatabasesError> {
-        let mut sources: Vec<DatabaseSource> = self
-            .schemas
-            .into_iter()
-            .map(DatabaseSource::empty)
-            .collect();
+        let mut sources: Vec<DatabaseSource> =
+            self.schemas.into_iter().map(DatabaseSource::empty).collect();
         for path in self.loads {
             let file = DatabaseFile::open(&path)?;
-            sources.push(DatabaseSource::new(
-                file.schema().clone(),
-                InitialContent::File(file),
-            ));
+            sources.push(DatabaseSource::new(file.schema().clone(), InitialContent::File(file)));
         }
-        let (existing, new): (Vec<_>, Vec<_>) = self
-            .journals
-            .into_iter()
-            .partition(|(_, path)| path.exists());
+        let (existing, new): (Vec<_>, Vec<_>) =
+            self.journals.into_iter().partition(|(_, path)| path.exists());
         for path in self.files {
             assign_existing_journal(&mut sources, None, &path)?;
         }
@@ -185,14 +177,8 @@ fn assign_existing_journal(
             given: given.to_owned(),
         });
     }
-    let Some(source) = sources
-        .iter_mut()
-        .find(|source| source.schema.name == database)
-    else {
-        sources.push(DatabaseSource::new(
-            schema,
-            InitialContent::Journal(journal),
-        ));
+    let Some(source) = sources.iter_mut().find(|source| source.schema.name == database) else {
+        sources.push(DatabaseSource::new(schema, InitialContent::Journal(journal)));
         return Ok(());
     };
     if source.schema.to_json() != schema.to_json() {
@@ -229,9 +215,7 @@ fn assign_new_journal(
 ) -> Result<(), InitialDatabasesError> {
     let source = match (given, sources) {
         (Some(given), sources) => {
-            let found = sources
-                .iter_mut()
-                .find(|source| source.schema.name == given);
+            let found = sources.iter_mut().find(|source| source.schema.name == given);
             let Some(source) = found else {
                 let database = given.to_owned();
                 return Err(InitialDatabasesError::NoDatabase { path, database });
@@ -253,11 +237,7 @@ fn assign_new_journal(
 
 impl DatabaseSource {
     fn new(schema: Arc<DatabaseSchema>, content: InitialContent) -> Self {
-        Self {
-            schema,
-            content,
-            new_journal: None,
-        }
+        Self { schema, content, new_journal: None }
     }
 
     /// Makes the source of an empty database.
@@ -304,11 +284,7 @@ impl DatabaseSource {
                 (database, Some(storage))
             }
         };
-        Ok(OpenedDatabase {
-            database,
-            storage,
-            new_journal,
-        })
+        Ok(OpenedDatabase { database, storage, new_journal })
     }
 }
 
@@ -319,8 +295,7 @@ fn describe_schema(schema: &DatabaseSchema) -> String {
 
 fn is_same_file(a: &Path, b: &Path) -> Result<bool, FileError> {
     let canonical = |path: &Path| -> Result<PathBuf, FileError> {
-        path.canonicalize()
-            .map_err(|source: io::Error| FileError::io(path, source))
+        path.canonicalize().map_err(|source: io::Error| FileError::io(path, source))
     };
     Ok(canonical(a)? == canonical(b)?)
 }

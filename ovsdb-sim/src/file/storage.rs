@@ -37,9 +37,7 @@ impl Storage {
         path: Option<&Path>,
         snapshot: &Snapshot,
     ) -> Result<Self, FileError> {
-        let journal = path
-            .map(|path| Journal::create(path, snapshot))
-            .transpose()?;
+        let journal = path.map(|path| Journal::create(path, snapshot)).transpose()?;
         Ok(Self::Standalone(journal))
     }
 
@@ -53,9 +51,8 @@ impl Storage {
         ids: UuidSource,
     ) -> Result<Self, FileError> {
         let cluster = Cluster::begin(member, ids, snapshot);
-        let journal = path
-            .map(|path| ClusterJournal::create(path, &cluster, snapshot))
-            .transpose()?;
+        let journal =
+            path.map(|path| ClusterJournal::create(path, &cluster, snapshot)).transpose()?;
         Self::resume_cluster(cluster, journal)
     }
 
@@ -64,10 +61,7 @@ impl Storage {
         cluster: Cluster,
         journal: Option<ClusterJournal>,
     ) -> Result<Self, FileError> {
-        let mut storage = Self::Clustered {
-            cluster: Box::new(cluster),
-            journal,
-        };
+        let mut storage = Self::Clustered { cluster: Box::new(cluster), journal };
         let elected = storage.elect();
         elected.map_err(|source| FileError::io(storage.path().unwrap_or(Path::new("")), source))?;
         Ok(storage)
@@ -132,10 +126,7 @@ impl Storage {
             Self::Standalone(Some(journal)) => {
                 transaction().map_or(Ok(()), |transaction| journal.append(transaction))
             }
-            Self::Clustered {
-                cluster,
-                journal: Some(journal),
-            } => {
+            Self::Clustered { cluster, journal: Some(journal) } => {
                 // Without an entry for each transaction, the next one would skip an index.
                 let transaction = transaction().unwrap_or_else(FileTransaction::without_changes);
                 journal.append(&cluster.next_entry(), &transaction)
@@ -179,10 +170,7 @@ impl Storage {
     pub(crate) fn is_compaction_due(&self) -> bool {
         match self {
             Self::Standalone(Some(journal)) => journal.is_compaction_due(),
-            Self::Clustered {
-                journal: Some(journal),
-                ..
-            } => journal.is_compaction_due(),
+            Self::Clustered { journal: Some(journal), .. } => journal.is_compaction_due(),
             Self::Standalone(None) | Self::Clustered { journal: None, .. } | Self::Relay(_) => {
                 false
             }
@@ -193,10 +181,7 @@ impl Storage {
     pub(crate) fn postpone_compaction(&mut self) {
         match self {
             Self::Standalone(Some(journal)) => journal.postpone_compaction(),
-            Self::Clustered {
-                journal: Some(journal),
-                ..
-            } => journal.postpone_compaction(),
+            Self::Clustered { journal: Some(journal), .. } => journal.postpone_compaction(),
             Self::Standalone(None) | Self::Clustered { journal: None, .. } | Self::Relay(_) => {}
         }
     }

@@ -18,10 +18,7 @@ pub(super) struct FileTransaction {
 impl FileTransaction {
     /// The transaction of rows of which only the versions changed.
     pub(super) fn without_changes() -> Self {
-        Self {
-            text: b"{}".to_vec(),
-            durable: false,
-        }
+        Self { text: b"{}".to_vec(), durable: false }
     }
 
     /// Encodes the changes that operations made. `None`: only ephemeral columns or versions

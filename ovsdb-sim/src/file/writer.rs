@@ -24,9 +24,7 @@ pub(super) fn content(snapshot: &Snapshot) -> ChangeSet {
             new: Some(row.clone()),
         })
     });
-    ChangeSet {
-        rows: rows.collect(),
-    }
+    ChangeSet { rows: rows.collect() }
 }
 
 /// Encodes the JSON object of a transaction, with the present time as its date. `None`: only
@@ -50,10 +48,7 @@ pub(super) fn commented_content(snapshot: &Snapshot, comment: &str) -> Vec<u8> {
 /// The JSON object of a transaction. `true`: persistent columns changed.
 fn object(schema: &DatabaseSchema, changes: &ChangeSet, comment: &str) -> (Vec<u8>, bool) {
     let writer = RecordWriter {
-        whole_values: changes
-            .rows
-            .iter()
-            .any(|change| is_ambiguous(schema, change)),
+        whole_values: changes.rows.iter().any(|change| is_ambiguous(schema, change)),
     };
     let mut out = b"{\"_date\":".to_vec();
     write::integer(&mut out, now_ms());

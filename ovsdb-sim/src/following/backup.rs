@@ -38,11 +38,7 @@ pub(super) async fn follow(
     excluded_tables: Vec<String>,
     phase: watch::Sender<FollowPhase>,
 ) {
-    let backup = Backup {
-        target: &target,
-        excluded_tables: &excluded_tables,
-        phase: &phase,
-    };
+    let backup = Backup { target: &target, excluded_tables: &excluded_tables, phase: &phase };
     let Err(error) = backup.run(&source).await;
     let name = target.database.name();
     if let BackupError::Schema(_, mismatch) = &error {
@@ -103,12 +99,10 @@ impl Backup<'_> {
         }
         let own = self.target.database.schema();
         let tables = own.table_ids().map(|id| own.table(id));
-        Ok(tables
-            .filter(|table| !self.is_excluded(&table.name))
-            .fold(config, |config, table| {
-                let columns = table.column_ids().map(|column| table.column_name(column));
-                config.with_columns(&table.name, columns)
-            }))
+        Ok(tables.filter(|table| !self.is_excluded(&table.name)).fold(config, |config, table| {
+            let columns = table.column_ids().map(|column| table.column_name(column));
+            config.with_columns(&table.name, columns)
+        }))
     }
 
     fn is_excluded(&self, table: &str) -> bool {

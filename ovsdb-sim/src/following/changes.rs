@@ -95,8 +95,5 @@ fn update(table: &TableMap, row: &Row, columns: ColumnValues) -> Option<Operatio
 }
 
 fn delete(table: &TableMap, row: &Row) -> Operation {
-    Operation::Delete {
-        table: table.table,
-        condition: Condition::uuid(row.uuid),
-    }
+    Operation::Delete { table: table.table, condition: Condition::uuid(row.uuid) }
 }

@@ -147,9 +147,7 @@ impl Relay<'_> {
         self.apply_queued().await?;
         let was_sent = !matches!(reply.outcome, ForwardOutcome::NotSent(_));
         let database = &self.target.database;
-        database
-            .in_turn(|_| false, || database.finish_forwarded(reply))
-            .await;
+        database.in_turn(|_| false, || database.finish_forwarded(reply)).await;
         if !was_sent {
             // The transaction waits now, and is executed again if there is a connection.
             self.update_link().await;
@@ -200,11 +198,7 @@ impl Relay<'_> {
         let installed = run_long(|| database.install(content, last, uuids));
         drop(turn);
         let canceled = installed?;
-        self.map = Some(SchemaMap::new(
-            content.schema(),
-            &database.schema(),
-            |_| false,
-        )?);
+        self.map = Some(SchemaMap::new(content.schema(), &database.schema(), |_| false)?);
         tracing::info!(target: "relay", database = database.name(), rows = content.row_count(), "has the schema of its source");
         // As when a database is added or converted.
         server.close_unaware_sessions();

@@ -45,9 +45,8 @@ impl SchemaMap {
                 return Ok(None);
             }
             let name = || table.name.to_string();
-            let (own_id, own_table) = own
-                .table_by_name(&table.name)
-                .ok_or_else(|| SchemaMismatch::Table(name()))?;
+            let (own_id, own_table) =
+                own.table_by_name(&table.name).ok_or_else(|| SchemaMismatch::Table(name()))?;
             let map_column = |column: ColumnId| {
                 let column_name = table.column_name(column).to_owned();
                 let Some(own_column) = own_table.column_id(&column_name) else {
@@ -63,10 +62,7 @@ impl SchemaMap {
                 Ok((column, own_column))
             };
             let columns = table.column_ids().map(map_column).collect::<Result<_, _>>();
-            Ok(Some(TableMap {
-                table: own_id,
-                columns: columns?,
-            }))
+            Ok(Some(TableMap { table: own_id, columns: columns? }))
         };
         let tables = source.table_ids().map(map_table).collect::<Result<_, _>>();
         Ok(Self { tables: tables? })
@@ -82,9 +78,7 @@ impl SchemaMap {
         &'a self,
         source: &'a DatabaseSchema,
     ) -> impl Iterator<Item = (TableId, &'a TableMap)> {
-        source
-            .table_ids()
-            .filter_map(|id| Some((id, self.table(id)?)))
+        source.table_ids().filter_map(|id| Some((id, self.table(id)?)))
     }
 }
 

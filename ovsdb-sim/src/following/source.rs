@@ -44,10 +44,7 @@ impl SourceOptions {
 
     /// The source of backups.
     pub(crate) fn of_backup(remotes: impl Into<String>) -> Self {
-        Self {
-            probe_interval: Some(BACKUP_PROBE_INTERVAL),
-            ..Self::of_relay(remotes)
-        }
+        Self { probe_interval: Some(BACKUP_PROBE_INTERVAL), ..Self::of_relay(remotes) }
     }
 
     /// The configuration of a client of the source's database.
@@ -125,11 +122,8 @@ impl SourceOptions {
             }
             phase.send_if_modified(FollowPhase::retry);
             // A source that is not connected to its own source will be soon.
-            let delay = if is_coming(&error) {
-                self.min_backoff() / 4
-            } else {
-                backoff.next_delay()
-            };
+            let delay =
+                if is_coming(&error) { self.min_backoff() / 4 } else { backoff.next_delay() };
             log.waiting(&self.remotes, delay);
             sleep(delay).await;
         }
@@ -143,10 +137,7 @@ impl SourceOptions {
 /// `true` if a source answered that it is not connected to its cluster or its source.
 fn is_coming(error: &ConnectError) -> bool {
     use patchbay_engine::client::SessionError;
-    error
-        .attempts
-        .iter()
-        .any(|attempt| matches!(attempt.error, SessionError::NotConnected))
+    error.attempts.iter().any(|attempt| matches!(attempt.error, SessionError::NotConnected))
 }
 
 /// The keys for `ssl:` remotes of sources, as the options' columns name them now. `None`: there are

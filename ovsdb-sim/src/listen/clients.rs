@@ -24,10 +24,7 @@ pub(super) struct RegisteredClients {
 
 impl ListenerClients {
     pub(super) fn new(options: RemoteOptions) -> Self {
-        Self {
-            options: watch::Sender::new(options),
-            registered: Mutex::default(),
-        }
+        Self { options: watch::Sender::new(options), registered: Mutex::default() }
     }
 
     /// Registers a client for the lifetime of the guard. `None`: the listener has ended.
@@ -43,9 +40,7 @@ impl ListenerClients {
 
     pub(super) fn registered(&self) -> MutexGuard<'_, RegisteredClients> {
         // Each change is one call or assignment.
-        self.registered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.registered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

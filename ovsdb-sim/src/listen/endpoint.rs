@@ -84,10 +84,7 @@ impl Endpoint {
         let parsed =
             PassiveTarget::parse(target).ok_or_else(|| RemoteError::Passive(target.to_owned()))?;
         let parsed = server.settings().locate_socket(parsed);
-        let io_error = |source| RemoteError::Io {
-            target: target.to_owned(),
-            source,
-        };
+        let io_error = |source| RemoteError::Io { target: target.to_owned(), source };
         let socket = ListeningSocket::bind(&parsed).await.map_err(io_error)?;
         let target = match socket.address().map_err(io_error)? {
             Some(address) => parsed.with_address(address),
@@ -111,10 +108,7 @@ impl Endpoint {
         }
         let socket = ListeningSocket::bind(&self.target)
             .await
-            .map_err(|source| RemoteError::Io {
-                target: self.target.to_text(),
-                source,
-            })?;
+            .map_err(|source| RemoteError::Io { target: self.target.to_text(), source })?;
         let mut state = self.state();
         if matches!(*state, EndpointState::Closed) {
             let clients = self.clients.clone();

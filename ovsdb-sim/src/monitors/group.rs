@@ -88,13 +88,7 @@ type SlowReaders = Vec<(SessionId, Arc<MonitoringSession>)>;
 
 impl MonitorGroup {
     pub(super) fn new(spec: Arc<MonitorSpec>) -> Self {
-        Self {
-            spec,
-            members: BTreeMap::new(),
-            shared: None,
-            revision: 0,
-            is_uniform: false,
-        }
+        Self { spec, members: BTreeMap::new(), shared: None, revision: 0, is_uniform: false }
     }
 
     /// Ends the sharing of updates if monitors have changed, and finds whether new ones can be
@@ -142,11 +136,7 @@ impl MonitorGroup {
         let (delay, mut behind) = (update_delay(members.len()), SlowReaders::new());
         // Most clients of one kind give their monitors one id, so they share its text.
         let mut of_id: Option<(&Arc<Json>, Arc<SharedUpdates>)> = None;
-        for GroupMember {
-            session,
-            id: monitor,
-        } in members.values()
-        {
+        for GroupMember { session, id: monitor } in members.values() {
             if session.is_behind(transaction, rows.len()) {
                 behind.push((session.handle.id(), session.clone()));
                 continue;

@@ -72,10 +72,7 @@ impl CollectedChanges {
 
     /// The number of rows that differ, in all databases.
     pub(crate) fn row_count(&self) -> usize {
-        self.databases
-            .iter()
-            .map(|database| database.changes.len())
-            .sum()
+        self.databases.iter().map(|database| database.changes.len()).sum()
     }
 
     /// The memory that the changes hold, in bytes. The database holds the new versions of the rows.

@@ -85,10 +85,7 @@ impl Outbox {
     /// Adds updates like [`push_update`](Self::push_update). More can be added to them until they
     /// are sealed.
     pub(crate) fn push_shared(&self, updates: &Arc<SharedUpdates>, delay: Duration) {
-        let item = Item::Shared {
-            updates: updates.clone(),
-            counted_bytes: updates.len(),
-        };
+        let item = Item::Shared { updates: updates.clone(), counted_bytes: updates.len() };
         self.add_items([item], Some(delay));
     }
 
@@ -148,11 +145,7 @@ impl Outbox {
         if queue.end.is_some() {
             return;
         }
-        if let Some(Item::Collected {
-            changes,
-            charged_bytes: None,
-        }) = queue.items.back_mut()
-        {
+        if let Some(Item::Collected { changes, charged_bytes: None }) = queue.items.back_mut() {
             add(changes);
             // The writer knows of them.
             self.keep_within_budget(queue);
@@ -161,10 +154,7 @@ impl Outbox {
         queue.seal();
         let mut changes = CollectedChanges::default();
         add(&mut changes);
-        queue.items.push_back(Item::Collected {
-            changes,
-            charged_bytes: None,
-        });
+        queue.items.push_back(Item::Collected { changes, charged_bytes: None });
         queue.collected += 1;
         if self.keep_within_budget(queue).is_some() {
             self.filled.notify_one();

@@ -75,10 +75,7 @@ pub(crate) enum Batch {
 impl Queue {
     /// Seals the last item: no more changes are added to it.
     pub(super) fn seal(&mut self) {
-        if let Some(Item::Collected {
-            changes,
-            charged_bytes,
-        }) = self.items.back_mut()
+        if let Some(Item::Collected { changes, charged_bytes }) = self.items.back_mut()
             && charged_bytes.is_none()
         {
             let bytes = changes.sealed_bytes();
@@ -90,11 +87,7 @@ impl Queue {
 
     /// Seals shared updates at the end of the queue, and counts all their bytes.
     pub(super) fn seal_shared(&mut self) {
-        if let Some(Item::Shared {
-            updates,
-            counted_bytes,
-        }) = self.items.back_mut()
-        {
+        if let Some(Item::Shared { updates, counted_bytes }) = self.items.back_mut() {
             let bytes = updates.seal().piece().len();
             self.bytes += bytes - *counted_bytes;
             *counted_bytes = bytes;
@@ -109,10 +102,7 @@ impl Queue {
             self.long_since = Some(Instant::now());
         }
         let collecting = match self.items.back() {
-            Some(Item::Collected {
-                changes,
-                charged_bytes: None,
-            }) => changes.held_bytes(),
+            Some(Item::Collected { changes, charged_bytes: None }) => changes.held_bytes(),
             Some(_) | None => 0,
         };
         self.charge.resize(self.bytes + collecting)
@@ -121,21 +111,15 @@ impl Queue {
     /// Takes the next items of one kind. `None`: the queue is empty.
     pub(super) fn take(&mut self) -> Option<Batch> {
         if let Some(Item::Collected { .. }) = self.items.front()
-            && let Some(Item::Collected {
-                changes,
-                charged_bytes,
-            }) = self.items.pop_front()
+            && let Some(Item::Collected { changes, charged_bytes }) = self.items.pop_front()
         {
             self.collected -= 1;
             self.bytes = self.bytes.saturating_sub(charged_bytes.unwrap_or(0));
             return Some(Batch::Collected(changes));
         }
         self.seal_shared();
-        let count = self
-            .items
-            .iter()
-            .take_while(|item| !matches!(item, Item::Collected { .. }))
-            .count();
+        let count =
+            self.items.iter().take_while(|item| !matches!(item, Item::Collected { .. })).count();
         let chunks: Vec<_> = self
             .items
             .drain(..count)

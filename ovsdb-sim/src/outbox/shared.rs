@@ -26,9 +26,7 @@ enum SharedText {
 impl SharedUpdates {
     /// Begins with the text of one update.
     pub(crate) fn new(update: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self {
-            text: Mutex::new(SharedText::Open(update)),
-        })
+        Arc::new(Self { text: Mutex::new(SharedText::Open(update)) })
     }
 
     /// Adds the text of an update. Returns `false` if the updates are sealed: the outboxes do not

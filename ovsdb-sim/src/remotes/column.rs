@@ -23,11 +23,7 @@ impl DatabaseColumn {
         let names = text.strip_prefix(COLUMN_PREFIX).unwrap_or(text);
         let mut names = names.split(',').filter(|name| !name.is_empty());
         let mut next = || names.next().map(str::to_owned);
-        Some(Self {
-            database: next()?,
-            table: next()?,
-            name: next()?,
-        })
+        Some(Self { database: next()?, table: next()?, name: next()? })
     }
 
     /// Finds the column of `db:DATABASE,TABLE,COLUMN`.
@@ -45,18 +41,12 @@ impl DatabaseColumn {
     /// # Errors
     /// The problem, in ovsdb-server's words.
     pub(crate) fn check(&self, databases: &DatabaseSet, has_strings: bool) -> Result<(), String> {
-        let Self {
-            database,
-            table,
-            name,
-        } = self;
-        let served = databases
-            .get(database)
-            .ok_or_else(|| format!("no database named {database}"))?;
+        let Self { database, table, name } = self;
+        let served =
+            databases.get(database).ok_or_else(|| format!("no database named {database}"))?;
         let schema = served.schema();
-        let (_, found) = schema
-            .table_by_name(table)
-            .ok_or_else(|| format!("no table named {table}"))?;
+        let (_, found) =
+            schema.table_by_name(table).ok_or_else(|| format!("no table named {table}"))?;
         let column = found
             .column_id(name)
             .ok_or_else(|| format!("table \"{table}\" has no column \"{name}\""))?;

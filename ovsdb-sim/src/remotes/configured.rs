@@ -46,10 +46,8 @@ impl ConfiguredRemotes {
     /// Starts the task that follows the column.
     pub(super) fn start(sim: &Sim, target: &str) -> Result<Self, RemoteError> {
         let column = DatabaseColumn::find(sim.server().databases(), target);
-        let column = column.map_err(|problem| RemoteError::Column {
-            target: target.to_owned(),
-            problem,
-        })?;
+        let column =
+            column.map_err(|problem| RemoteError::Column { target: target.to_owned(), problem })?;
         Ok(Self {
             target: target.to_owned(),
             task: tokio::spawn(follow(sim.clone(), RemoteColumn(column))),
@@ -78,16 +76,10 @@ async fn follow(sim: Sim, column: RemoteColumn) {
     status.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         // The database may be removed, and another one with its name be added.
-        let database = databases
-            .borrow_and_update()
-            .get(&column.0.database)
-            .cloned();
+        let database = databases.borrow_and_update().get(&column.0.database).cloned();
         // Watch before reading the content, so that no commit is missed.
         let mut commits = database.as_ref().map(|database| database.watch_commits());
-        let wanted = database
-            .as_ref()
-            .map(|database| column.targets(database))
-            .unwrap_or_default();
+        let wanted = database.as_ref().map(|database| column.targets(database)).unwrap_or_default();
         open.retain(|target, opened| {
             let Some(wanted) = wanted.get(target) else {
                 return false;

@@ -58,10 +58,7 @@ impl Drop for PassiveRemote {
 impl Remotes {
     /// Makes an empty set of remotes.
     pub fn new(sim: &Sim) -> Self {
-        Self {
-            sim: sim.clone(),
-            by_target: Arc::default(),
-        }
+        Self { sim: sim.clone(), by_target: Arc::default() }
     }
 
     /// Adds a remote. A target that was added before stays as it is.
@@ -80,8 +77,7 @@ impl Remotes {
     /// # Errors
     /// The target is malformed or cannot be bound, or there is no such column.
     pub async fn add(&self, target: &str) -> Result<String, RemoteError> {
-        self.add_with(target, RemoteOptions::of_target(target))
-            .await
+        self.add_with(target, RemoteOptions::of_target(target)).await
     }
 
     /// Adds a remote, as [`add`](Self::add) does. As in ovsdb-server, a socket that cannot be bound
@@ -90,8 +86,7 @@ impl Remotes {
     /// # Errors
     /// The target is malformed, or there is no such column.
     pub async fn add_or_retry(&self, target: &str) -> Result<String, RemoteError> {
-        self.add_or_retry_with(target, RemoteOptions::of_target(target))
-            .await
+        self.add_or_retry_with(target, RemoteOptions::of_target(target)).await
     }
 
     /// Adds a remote with options. One that was added before gets them. Those of a `db:` remote are
@@ -150,9 +145,7 @@ impl Remotes {
 
     fn by_target(&self) -> MutexGuard<'_, BTreeMap<String, Remote>> {
         // Each change is one call.
-        self.by_target
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.by_target.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,10 +178,7 @@ impl OpenRemote {
             Some(("punix" | "ptcp" | "pssl", _)) => {
                 let listener =
                     listen::listen(sim.server(), sim.endpoints(), target, options).await?;
-                Ok(Self::Passive(PassiveRemote {
-                    listener,
-                    sim: sim.clone(),
-                }))
+                Ok(Self::Passive(PassiveRemote { listener, sim: sim.clone() }))
             }
             _ => Err(RemoteError::Kind(target.to_owned())),
         }

@@ -31,17 +31,10 @@ struct State {
 
 impl RetriedRemote {
     pub(super) fn start(sim: &Sim, target: &str, options: RemoteOptions) -> Self {
-        let state = State {
-            options,
-            open: None,
-        };
+        let state = State { options, open: None };
         let state = Arc::new(Mutex::new(state));
         let opening = open(sim.clone(), target.to_owned(), state.clone());
-        Self {
-            target: target.to_owned(),
-            state,
-            task: tokio::spawn(opening),
-        }
+        Self { target: target.to_owned(), state, task: tokio::spawn(opening) }
     }
 
     pub(super) fn set_options(&self, options: RemoteOptions) {

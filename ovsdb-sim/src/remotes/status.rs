@@ -25,12 +25,7 @@ const STRINGS: ColumnType = ColumnType {
 };
 
 const fn boolean(min: u32) -> ColumnType {
-    ColumnType {
-        key: BaseType::unconstrained(AtomType::Boolean),
-        value: None,
-        min,
-        max: 1,
-    }
+    ColumnType { key: BaseType::unconstrained(AtomType::Boolean), value: None, min, max: 1 }
 }
 
 /// Status of a target.
@@ -71,10 +66,7 @@ impl RemoteStatus {
             }
             None if PassiveTarget::parse(target).is_some() => Self::passive(0, None),
             // ovsdb-server takes an unknown kind of target for a client that cannot be reached.
-            None => Self {
-                is_connected: false,
-                details: vec![("state", "BACKOFF".to_owned())],
-            },
+            None => Self { is_connected: false, details: vec![("state", "BACKOFF".to_owned())] },
         }
     }
 
@@ -87,10 +79,7 @@ impl RemoteStatus {
             details.push(("n_connections", clients.to_string()));
         }
         details.extend(port.map(|port| ("bound_port", port.to_string())));
-        Self {
-            is_connected: clients > 0,
-            details,
-        }
+        Self { is_connected: clients > 0, details }
     }
 
     /// The operation that writes the status into a row. `None`: the row's columns are up to date.
@@ -106,11 +95,7 @@ impl RemoteStatus {
             .map(|(name, value)| (Atom::from(*name), Atom::from(value.as_str())))
             .collect();
         let columns = [
-            (
-                "is_connected",
-                &BOOLEANS[..],
-                Datum::scalar(self.is_connected),
-            ),
+            ("is_connected", &BOOLEANS[..], Datum::scalar(self.is_connected)),
             ("status", &[STRINGS][..], Datum::Map(details)),
         ];
         let changed: Vec<_> = columns

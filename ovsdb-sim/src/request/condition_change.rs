@@ -51,15 +51,10 @@ impl Request<'_> {
         // The former request and the new one are there together for a moment, and only that one if the
         // new one is refused.
         let held = hold_monitor(self.session, &new_id, &new)?;
-        state
-            .monitors
-            .change(self.session.handle(), (&old_id, new_id.clone()), new, &view);
+        state.monitors.change(self.session.handle(), (&old_id, new_id.clone()), new, &view);
         monitors.remove(&old_id);
         drop(state);
-        let monitor = SessionMonitor {
-            database: name,
-            _held: held,
-        };
+        let monitor = SessionMonitor { database: name, _held: held };
         monitors.insert(new_id, monitor);
         Ok(())
     }
@@ -86,14 +81,10 @@ fn change_conditions(
             .table_by_name(&name)
             .ok_or_else(|| syntax_error(format!("no table named {name}")))?;
         let Some(monitored) = spec.requests.tables.get_mut(&id) else {
-            return Err(syntax_error(format!(
-                "no table named {name} in monitor session"
-            )));
+            return Err(syntax_error(format!("no table named {name} in monitor session")));
         };
         if !requests.enter_array() {
-            return Err(syntax_error(format!(
-                "table {name} no monitor-cond-change JSON array"
-            )));
+            return Err(syntax_error(format!("table {name} no monitor-cond-change JSON array")));
         }
         while requests.next_element() {
             monitored.change_condition(&mut requests, table, spec.version, strings)?;

@@ -48,10 +48,8 @@ impl Request<'_> {
             let behind = sessions.partition_point(|session| session.id() <= self.session.id());
             sessions.rotate_left(behind);
         }
-        let sessions: Vec<_> = sessions
-            .into_iter()
-            .map(|session| (session.is_change_aware(), session))
-            .collect();
+        let sessions: Vec<_> =
+            sessions.into_iter().map(|session| (session.is_change_aware(), session)).collect();
         // Before the reply, because ovsdb-server executes no request of these sessions after it.
         for (_, session) in sessions.iter().filter(|(is_aware, _)| !is_aware) {
             session.outbox().announce_close();

@@ -46,12 +46,8 @@ impl Request<'_> {
         if locks.count(self.session.id()) >= limit {
             return Err(resources_exhausted("locks", limit).into());
         }
-        let is_repeated = || {
-            self.syntax_error(format!(
-                "must issue \"unlock\" before new \"{}\"",
-                self.method
-            ))
-        };
+        let is_repeated =
+            || self.syntax_error(format!("must issue \"unlock\" before new \"{}\"", self.method));
         if locks.has_requested(self.session.id(), &name) {
             return Err(is_repeated());
         }
@@ -62,8 +58,7 @@ impl Request<'_> {
             victim.notify_lock("stolen", &name);
         }
         let result = Json::object([("locked", Json::Bool(granted.locked))]);
-        self.session
-            .reply(reply::success(&self.id, |out| result.write(out)));
+        self.session.reply(reply::success(&self.id, |out| result.write(out)));
         drop(locks);
         Ok(MethodResult::SentElsewhere)
     }

@@ -102,9 +102,9 @@ impl Request<'_> {
             }
             "list_dbs" => Ok(self.list_dbs()),
             "get_schema" => self.get_schema(),
-            "get_server_id" => Ok(json_result(&Json::string(
-                self.session.server().id().to_string(),
-            ))),
+            "get_server_id" => {
+                Ok(json_result(&Json::string(self.session.server().id().to_string())))
+            }
             "set_db_change_aware" => self.set_db_change_aware(),
             "lock" => self.lock(LockMode::Wait),
             "steal" => self.lock(LockMode::Steal),
@@ -131,11 +131,7 @@ impl Request<'_> {
     fn database(&self) -> Result<(Arc<ServedDatabase>, Reader<'_>), MethodError> {
         let mut params = self.params;
         params.enter_array();
-        let name = if params.next_element() {
-            params.string()
-        } else {
-            None
-        };
+        let name = if params.next_element() { params.string() } else { None };
         let Some(name) = name else {
             return Err(self.syntax_error(format!(
                 "{} request params must begin with <db-name>",
@@ -156,9 +152,7 @@ impl Request<'_> {
             return Err(OvsdbError::new("database not available", details).into());
         }
         let details = format!("{} request specifies unknown database {name}", self.method);
-        Err(OvsdbError::new("unknown database", details)
-            .with_syntax(&self.params_json())
-            .into())
+        Err(OvsdbError::new("unknown database", details).with_syntax(&self.params_json()).into())
     }
 
     fn list_dbs(&self) -> MethodResult {
@@ -168,9 +162,7 @@ impl Request<'_> {
 
     fn get_schema(&self) -> Result<MethodResult, MethodError> {
         let (database, _) = self.database()?;
-        Ok(MethodResult::Reply(
-            database.schema().to_text().as_text().bytes().to_vec(),
-        ))
+        Ok(MethodResult::Reply(database.schema().to_text().as_text().bytes().to_vec()))
     }
 
     /// Checks that no waiting transaction of the session has the request's id.

@@ -73,20 +73,11 @@ impl Request<'_> {
         };
         let spec = MonitorSpec { version, requests };
         let held = hold_monitor(self.session, &id, &spec)?;
-        let result = state.monitors.add(
-            self.session.handle(),
-            id.clone(),
-            spec,
-            &view,
-            since.as_ref(),
-        );
-        self.session
-            .reply_in_pieces(reply::success_in_pieces(&self.id, result));
+        let result =
+            state.monitors.add(self.session.handle(), id.clone(), spec, &view, since.as_ref());
+        self.session.reply_in_pieces(reply::success_in_pieces(&self.id, result));
         drop(state);
-        let monitor = SessionMonitor {
-            database: database.name().to_owned(),
-            _held: held,
-        };
+        let monitor = SessionMonitor { database: database.name().to_owned(), _held: held };
         monitors.insert(id, monitor);
         Ok(MethodResult::SentElsewhere)
     }

@@ -27,14 +27,9 @@ impl Request<'_> {
             found => found?,
         };
         self.check_id()?;
-        let StreamedTransaction {
-            transaction,
-            schema,
-        } = streamed.unwrap_or_else(|| {
+        let StreamedTransaction { transaction, schema } = streamed.unwrap_or_else(|| {
             let schema = database.schema();
-            let DecodeContext {
-                uuids, templates, ..
-            } = context;
+            let DecodeContext { uuids, templates, .. } = context;
             let decode = || {
                 StringCache::with_thread(|strings| {
                     if self.len > MAX_TEMPLATE_REQUEST_BYTES {
@@ -43,10 +38,7 @@ impl Request<'_> {
                     decode_with_templates(params, &schema, strings, uuids, templates)
                 })
             };
-            StreamedTransaction {
-                transaction: run(self.is_long(), decode),
-                schema,
-            }
+            StreamedTransaction { transaction: run(self.is_long(), decode), schema }
         });
         context.charge_templates(self.session);
         let (session, id) = (self.session.handle(), self.id.clone());

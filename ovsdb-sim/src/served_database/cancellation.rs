@@ -32,10 +32,7 @@ impl DatabaseState {
             .chain(forwarded.into_iter().flatten())
             .collect();
         transactions.iter().for_each(ClientTransaction::free_id);
-        Cancellation {
-            monitors: self.monitors.remove_all(),
-            transactions,
-        }
+        Cancellation { monitors: self.monitors.remove_all(), transactions }
     }
 }
 

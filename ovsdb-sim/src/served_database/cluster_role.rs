@@ -27,11 +27,7 @@ impl ServedDatabase {
 
     #[cfg(feature = "unixctl")]
     pub(crate) fn model(&self) -> Model {
-        if self.is_clustered() {
-            Model::Clustered
-        } else {
-            Model::Standalone
-        }
+        if self.is_clustered() { Model::Clustered } else { Model::Standalone }
     }
 
     /// Changes the server's role in the database's cluster. With a new leader, the transactions
@@ -83,16 +79,12 @@ impl ServedDatabase {
     pub(crate) fn truncate_history(&self) -> Result<(), NotClustered> {
         let mut state = self.state();
         let cluster = state.storage.cluster_mut();
-        cluster
-            .ok_or_else(|| self.not_clustered())?
-            .truncate_history();
+        cluster.ok_or_else(|| self.not_clustered())?.truncate_history();
         Ok(())
     }
 
     fn not_clustered(&self) -> NotClustered {
-        NotClustered {
-            database: self.name.clone(),
-        }
+        NotClustered { database: self.name.clone() }
     }
 }
 
@@ -102,10 +94,7 @@ impl DatabaseState {
         DatabaseStatus {
             schema: is_available.then(|| self.database.schema().clone()),
             role: self.role,
-            index: self
-                .storage
-                .cluster()
-                .map(|cluster| cluster.position().index),
+            index: self.storage.cluster().map(|cluster| cluster.position().index),
         }
     }
 }

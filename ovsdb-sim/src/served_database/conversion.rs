@@ -87,10 +87,7 @@ mod tests {
         let database = sim.served_database("D").unwrap();
         let transaction = DecodedTransaction::default();
         assert!(database.execute(transaction.clone(), &old).is_ok());
-        database
-            .convert(new.clone())
-            .unwrap()
-            .reply_to_transactions();
+        database.convert(new.clone()).unwrap().reply_to_transactions();
         let error = database.execute(transaction.clone(), &old).unwrap_err();
         assert!(error.to_string().contains("unknown schema"), "{error}");
         assert!(database.execute(transaction.clone(), &new).is_ok());

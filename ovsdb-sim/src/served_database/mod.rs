@@ -148,11 +148,7 @@ impl ServedDatabase {
         server_database: Arc<ServedDatabase>,
         locks: Arc<Mutex<Locks>>,
     ) -> Self {
-        let status = DatabaseStatus {
-            schema: None,
-            role: Role::Disconnected,
-            index: None,
-        };
+        let status = DatabaseStatus { schema: None, role: Role::Disconnected, index: None };
         let row = ServerRow::new(server_database, status);
         let mut relay = Self::with_row(placeholder, Storage::Relay(None), Some(row), locks);
         relay.is_relay = true;
@@ -295,10 +291,7 @@ impl DatabaseState {
 
     /// The content that a new monitor reports.
     pub(crate) fn monitor_view(&self) -> MonitorView {
-        MonitorView {
-            snapshot: self.database.snapshot(),
-            last_id: self.last_id(),
-        }
+        MonitorView { snapshot: self.database.snapshot(), last_id: self.last_id() }
     }
 
     /// The net changes after the transaction `id`. `None`: the history does not reach it.

@@ -40,9 +40,7 @@ impl ServedDatabase {
             return Some(transaction);
         }
         // A state that is locked is being used for long work; then reading it may be long, too.
-        let is_long = self
-            .try_state()
-            .is_none_or(|state| state.is_long(&transaction));
+        let is_long = self.try_state().is_none_or(|state| state.is_long(&transaction));
         if !is_long {
             return Some(transaction);
         }

@@ -149,9 +149,7 @@ impl ServedDatabase {
         let mut copy = client.transaction.clone();
         let (results, error) = match state.database.rehearse(&mut copy, access) {
             Rehearsal::Waiting { deadline_ms } => {
-                return RunOutcome::Waits {
-                    deadline: deadline_ms,
-                };
+                return RunOutcome::Waits { deadline: deadline_ms };
             }
             Rehearsal::Failed { results, error } => (results, Some(error)),
             Rehearsal::Succeeded(results) => (results, None),
@@ -191,11 +189,7 @@ impl ServedDatabase {
         }
         let params = std::mem::take(&mut client.params);
         let sent = match &mut state.relay {
-            Some(RelayState {
-                link: Some(link),
-                next_token,
-                ..
-            }) => {
+            Some(RelayState { link: Some(link), next_token, .. }) => {
                 *next_token += 1;
                 let token = *next_token;
                 link.send(token, "transact", params).map(|()| token)

@@ -29,11 +29,7 @@ impl ServedDatabase {
             let file = std::fs::metadata(path).ok()?;
             Some((file.dev(), file.ino()))
         };
-        state
-            .storage
-            .path()
-            .and_then(identity)
-            .is_some_and(|own| identity(path) == Some(own))
+        state.storage.path().and_then(identity).is_some_and(|own| identity(path) == Some(own))
     }
 }
 
@@ -75,15 +71,10 @@ mod tests {
         assert!(database.state().check_not_removed().is_ok());
         sim.remove_database("D").unwrap();
         let error = database.state().check_not_removed().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "unknown database: database D was removed"
-        );
+        assert_eq!(error.to_string(), "unknown database: database D was removed");
         let transaction = DecodedTransaction::default();
         assert!(database.execute(transaction.clone(), &schema).is_err());
-        let session = sim
-            .server()
-            .connect(watch::Sender::default().subscribe(), None);
+        let session = sim.server().connect(watch::Sender::default().subscribe(), None);
         database.transact(&session, Json::string("id"), transaction, &schema, None);
         let Some((Batch::Chunks(reply), _)) = session.outbox().take().await else {
             panic!("there is a reply");
@@ -94,12 +85,7 @@ mod tests {
         assert!(database.convert(schema.clone()).is_err());
 
         // A row of another database with its name stays.
-        let rows = || {
-            sim.served_database("_Server")
-                .unwrap()
-                .snapshot()
-                .row_count()
-        };
+        let rows = || sim.served_database("_Server").unwrap().snapshot().row_count();
         assert_eq!(rows(), 1);
         sim.add_database(schema).unwrap();
         database.remove_server_row();

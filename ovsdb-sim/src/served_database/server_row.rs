@@ -22,10 +22,7 @@ pub(super) struct ServerRow {
 impl ServerRow {
     /// Makes a writer for a row that [`insert`](Self::insert) will add, with this status.
     pub(super) fn new(server_database: Arc<ServedDatabase>, status: DatabaseStatus) -> Self {
-        Self {
-            server_database,
-            written: Mutex::new(Some(status)),
-        }
+        Self { server_database, written: Mutex::new(Some(status)) }
     }
 
     fn insert(&self, row: &DatabaseRow, uuids: UuidSource) {
@@ -38,9 +35,7 @@ impl ServerRow {
 
     /// `true` if commits change the row: the database is clustered.
     fn has_raft_index(&self) -> bool {
-        self.written()
-            .as_ref()
-            .is_some_and(|written| written.index.is_some())
+        self.written().as_ref().is_some_and(|written| written.index.is_some())
     }
 
     /// Writes the columns that have changed in the row of the database `name`.
@@ -107,11 +102,7 @@ impl ServedDatabase {
     /// Writes the column `index` of a clustered database's row in `_Server`, after a commit. The
     /// database's state must not be locked.
     pub(super) fn update_raft_index(&self) {
-        if self
-            .server_row
-            .as_ref()
-            .is_some_and(ServerRow::has_raft_index)
-        {
+        if self.server_row.as_ref().is_some_and(ServerRow::has_raft_index) {
             self.update_server_row();
         }
     }

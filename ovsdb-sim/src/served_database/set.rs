@@ -84,16 +84,11 @@ impl DatabaseSet {
 
     /// Changes the map. Users of the former one keep it.
     pub(crate) fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<ServedDatabase>>)) {
-        self.by_name
-            .send_modify(|by_name| change(Arc::make_mut(by_name)));
+        self.by_name.send_modify(|by_name| change(Arc::make_mut(by_name)));
         let all = self.all();
         let mut names = self.names();
         names.retain(|name| all.contains_key(name));
-        let new: Vec<String> = all
-            .keys()
-            .filter(|name| !names.contains(name))
-            .cloned()
-            .collect();
+        let new: Vec<String> = all.keys().filter(|name| !names.contains(name)).cloned().collect();
         names.extend(new);
     }
 }

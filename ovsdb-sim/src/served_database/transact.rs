@@ -132,8 +132,7 @@ impl ClientTransaction {
     }
 
     pub(super) fn reply_error(&self, error: &OvsdbError) {
-        self.session
-            .reply(reply::failure(&self.id, &error.to_json()));
+        self.session.reply(reply::failure(&self.id, &error.to_json()));
     }
 }
 
@@ -148,9 +147,8 @@ impl ServedDatabase {
         schema: &Arc<DatabaseSchema>,
         params: Option<RequestParams>,
     ) {
-        let (params, params_held) = params
-            .map(|params| (params.text, Some(params.held)))
-            .unwrap_or_default();
+        let (params, params_held) =
+            params.map(|params| (params.text, Some(params.held))).unwrap_or_default();
         let now = Instant::now();
         let mut transaction = ClientTransaction {
             params,
@@ -167,11 +165,7 @@ impl ServedDatabase {
             return;
         }
         match self.run_once(&mut state, &mut transaction, now) {
-            RunOutcome::Finished {
-                changed,
-                reply,
-                changes,
-            } => {
+            RunOutcome::Finished { changed, reply, changes } => {
                 if !reply.is_empty() {
                     session.reply_in_pieces(reply);
                 }
@@ -215,10 +209,8 @@ impl ServedDatabase {
         state.check_not_removed().map_err(DatabaseError::Commit)?;
         let own = state.database.schema();
         if !Arc::ptr_eq(own, schema) && own != schema {
-            let details = format!(
-                "the transaction is for another schema than that of {}",
-                self.name
-            );
+            let details =
+                format!("the transaction is for another schema than that of {}", self.name);
             let error = OvsdbError::new("unknown schema", details);
             return Err(DatabaseError::Commit(error));
         }
@@ -228,10 +220,7 @@ impl ServedDatabase {
             storage.append(&schema, operations, changes)
         };
         let access = Access::unrestricted();
-        match state
-            .database
-            .execute_recorded(transaction, &access, record)
-        {
+        match state.database.execute_recorded(transaction, &access, record) {
             Execution::Committed { results, changes } => {
                 if !changes.rows.is_empty() {
                     state.count_commit(&changes, followed);
@@ -260,10 +249,7 @@ impl ServedDatabase {
         let session = &client.session.clone();
         let elapsed = now.saturating_duration_since(client.arrived);
         let owns_lock = |lock: &str| {
-            self.locks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .owns(session.id(), lock)
+            self.locks.lock().unwrap_or_else(PoisonError::into_inner).owns(session.id(), lock)
         };
         let release = session.release();
         // Reserved databases have a text of their own in older releases.
@@ -303,9 +289,7 @@ impl ServedDatabase {
             }
             storage.append(&schema, operations, changes)
         };
-        let execution = state
-            .database
-            .execute_recorded(transaction, &access, record);
+        let execution = state.database.execute_recorded(transaction, &access, record);
         if let Some(copy) = copy
             && needs_leader
         {
@@ -317,11 +301,7 @@ impl ServedDatabase {
                 let mut changed = changed_tables(&changes);
                 // A client gets updates about its own changes before the reply.
                 if !changed.is_empty() && state.publish_client_commit(session, &changes).is_some() {
-                    return RunOutcome::Finished {
-                        changed,
-                        reply: Vec::new(),
-                        changes,
-                    };
+                    return RunOutcome::Finished { changed, reply: Vec::new(), changes };
                 }
                 if changed.is_empty() {
                     changed = tables_of_garbage(&transaction.operations, &results);
@@ -332,16 +312,10 @@ impl ServedDatabase {
                 let (changed, changes) = (BTreeSet::new(), ChangeSet::default());
                 (results, Some(error), changed, changes)
             }
-            Execution::Waiting {
-                deadline_ms: deadline,
-            } => return RunOutcome::Waits { deadline },
+            Execution::Waiting { deadline_ms: deadline } => return RunOutcome::Waits { deadline },
         };
         let reply = client.reply_results(&schema, &results, error.as_ref());
-        RunOutcome::Finished {
-            changed,
-            reply,
-            changes,
-        }
+        RunOutcome::Finished { changed, reply, changes }
     }
 }
 
@@ -397,13 +371,9 @@ fn tables_of_garbage(operations: &Operations, results: &[OperationResult]) -> BT
     if inserted <= deleted {
         return BTreeSet::new();
     }
-    let inserts = operations
-        .iter()
-        .filter(|operation| matches!(operation, Operation::Insert { .. }));
-    inserts
-        .filter_map(Operation::table)
-        .chain(taken.iter().copied())
-        .collect()
+    let inserts =
+        operations.iter().filter(|operation| matches!(operation, Operation::Insert { .. }));
+    inserts.filter_map(Operation::table).chain(taken.iter().copied()).collect()
 }
 
 /// The tables with changed rows.

@@ -86,11 +86,7 @@ impl ServedDatabase {
     ) -> DatabaseTurn<'_> {
         let turn = self.turn().await;
         let is_short = self.try_state().is_some_and(|state| !is_long(&state));
-        DatabaseTurn {
-            database: self,
-            is_long: !is_short,
-            _turn: turn,
-        }
+        DatabaseTurn { database: self, is_long: !is_short, _turn: turn }
     }
 
     /// Does work in a [turn](Self::begin_turn).
@@ -152,15 +148,11 @@ impl DatabaseState {
             };
             match operation {
                 Operation::Select { condition, .. } => scan(condition),
-                Operation::Wait {
-                    condition, rows, ..
-                } => rows.len() > LONG_OPERATIONS || scan(condition),
+                Operation::Wait { condition, rows, .. } => {
+                    rows.len() > LONG_OPERATIONS || scan(condition)
+                }
                 Operation::Delete { condition, .. } => is_large || scan(condition),
-                Operation::Update {
-                    table,
-                    condition,
-                    row,
-                } => {
+                Operation::Update { table, condition, row } => {
                     scan(condition)
                         || row.iter().any(|(column, value)| {
                             value.len() > LONG_OPERATIONS
@@ -169,11 +161,7 @@ impl DatabaseState {
                                     && holds_references(*table, *column)
                         })
                 }
-                Operation::Mutate {
-                    table,
-                    condition,
-                    mutations,
-                } => {
+                Operation::Mutate { table, condition, mutations } => {
                     scan(condition)
                         || mutations.len() > LONG_OPERATIONS
                         || mutations.iter().any(|mutation| {

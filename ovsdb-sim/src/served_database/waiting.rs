@@ -81,10 +81,7 @@ impl ServedDatabase {
             client.reply_error(&error);
             return;
         }
-        let mut waiting = WaitingTransaction {
-            client,
-            timer: None,
-        };
+        let mut waiting = WaitingTransaction { client, timer: None };
         self.set_timer(&mut waiting, deadline);
         state.waiting.push(waiting);
     }
@@ -167,19 +164,14 @@ impl ServedDatabase {
         let client = &waiting.client;
         waiting.timer = deadline.and_then(|deadline| {
             // A deadline beyond the clock's range never comes.
-            let at = client
-                .arrived
-                .checked_add(Duration::from_millis(deadline))?;
+            let at = client.arrived.checked_add(Duration::from_millis(deadline))?;
             let (database, session, id) = (self.clone(), client.session.id(), client.id.clone());
             let task = tokio::spawn(async move {
                 sleep_until(at).await;
                 let _turn = database.turn().await;
                 run_long(|| database.retry_at_deadline(session, &id));
             });
-            Some(DeadlineTimer {
-                deadline,
-                task: task.abort_handle(),
-            })
+            Some(DeadlineTimer { deadline, task: task.abort_handle() })
         });
     }
 

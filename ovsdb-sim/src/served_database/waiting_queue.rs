@@ -92,13 +92,8 @@ impl WaitingQueue {
 
     /// Removes all transactions of a session.
     pub(super) fn remove_session(&mut self, session: SessionId) {
-        let places: Vec<u64> = self
-            .places
-            .get(&session)
-            .into_iter()
-            .flat_map(HashMap::values)
-            .copied()
-            .collect();
+        let places: Vec<u64> =
+            self.places.get(&session).into_iter().flat_map(HashMap::values).copied().collect();
         for place in places {
             if let Some(waiting) = self.remove(place) {
                 waiting.client.free_id();

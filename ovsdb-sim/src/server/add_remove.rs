@@ -135,12 +135,7 @@ impl Server {
         expected: Option<Model>,
     ) -> Result<Arc<ServedDatabase>, AddDatabaseError> {
         // Otherwise the error would be that another program has locked the file.
-        if self
-            .databases()
-            .all()
-            .values()
-            .any(|database| database.is_kept_in(path))
-        {
+        if self.databases().all().values().any(|database| database.is_kept_in(path)) {
             return Err(AddDatabaseError::AlreadyOpen(path.to_owned()));
         }
         let source = DatabaseSource::from_journal(path)?;
@@ -179,11 +174,7 @@ impl Server {
         opened: OpenedDatabase,
         number: u64,
     ) -> Result<(Database, Storage), AddDatabaseError> {
-        let OpenedDatabase {
-            mut database,
-            storage,
-            new_journal,
-        } = opened;
+        let OpenedDatabase { mut database, storage, new_journal } = opened;
         if let Some(storage) = storage {
             return Ok((database, storage));
         }

@@ -236,17 +236,10 @@ impl Server {
         };
         let limit = self.limits.connections_per_peer;
         let Some(counted) = self.peers.add(peer, limit) else {
-            tracing::warn!(
-                ?peer,
-                limit,
-                "too many connections of one peer: refusing one"
-            );
+            tracing::warn!(?peer, limit, "too many connections of one peer: refusing one");
             return None;
         };
-        Some(Place {
-            _permit: permit,
-            _peer: counted,
-        })
+        Some(Place { _permit: permit, _peer: counted })
     }
 
     /// The budget in bytes of all connections.
@@ -293,11 +286,8 @@ impl Server {
 
     /// The open connections, in the order in which they were made.
     pub(crate) fn connections(&self) -> Vec<ConnectionId> {
-        let mut ids: Vec<_> = self
-            .sessions
-            .iter()
-            .map(|session| ConnectionId(session.id()))
-            .collect();
+        let mut ids: Vec<_> =
+            self.sessions.iter().map(|session| ConnectionId(session.id())).collect();
         ids.sort_unstable();
         ids
     }

@@ -297,10 +297,7 @@ impl ReplicationState {
     fn add_backup(&mut self, name: &str) -> &mut Backup {
         self.backups
             .entry(name.to_owned())
-            .or_insert_with(|| Backup {
-                excluded_tables: Vec::new(),
-                follower: None,
-            })
+            .or_insert_with(|| Backup { excluded_tables: Vec::new(), follower: None })
     }
 }
 

@@ -46,10 +46,7 @@ impl DatabaseStatus {
     pub(crate) fn changes_since(&self, before: &Self) -> Vec<(&'static str, Datum)> {
         let mut columns = Vec::new();
         if let Some(schema) = &self.schema
-            && !before
-                .schema
-                .as_ref()
-                .is_some_and(|former| Arc::ptr_eq(schema, former))
+            && !before.schema.as_ref().is_some_and(|former| Arc::ptr_eq(schema, former))
         {
             let text = schema.to_json().to_text();
             columns.push(("schema", Datum::scalar(text)));
@@ -116,9 +113,7 @@ pub(crate) fn create(versions: UuidSource, rows: UuidSource) -> Database {
     let mut database = Database::with_uuids(Arc::new(schema), versions);
     let mut txn = TxnBuilder::with_uuids(&database.snapshot(), rows);
     txn.insert(&row).expect("the schema has the row's columns");
-    database
-        .transact(txn.finish().operations())
-        .expect("the row satisfies the schema");
+    database.transact(txn.finish().operations()).expect("the row satisfies the schema");
     database
 }
 
@@ -150,11 +145,7 @@ impl DatabaseRow {
 
     /// The row of a relay's database that its source has not sent yet.
     pub(crate) fn relay(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            model: "relay".to_owned(),
-            ..Self::default()
-        }
+        Self { name: name.to_owned(), model: "relay".to_owned(), ..Self::default() }
     }
 
     /// The row of a clustered database whose leader is this server.
@@ -172,16 +163,8 @@ impl DatabaseRow {
 
 impl TableRow for DatabaseRow {
     const TABLE: &'static str = "Database";
-    const COLUMNS: &'static [&'static str] = &[
-        "name",
-        "model",
-        "connected",
-        "leader",
-        "schema",
-        "cid",
-        "sid",
-        "index",
-    ];
+    const COLUMNS: &'static [&'static str] =
+        &["name", "model", "connected", "leader", "schema", "cid", "sid", "index"];
 
     fn to_data(&self) -> Vec<Datum> {
         vec![

@@ -102,11 +102,7 @@ impl SessionHandle {
     pub(crate) fn restricted_client(&self) -> Option<RestrictedClient<'_>> {
         let role = self.options.borrow().role.clone();
         let role = role.filter(|role| !role.is_empty())?;
-        Some(RestrictedClient::new(
-            role,
-            self.peer_name.as_deref(),
-            self.release,
-        ))
+        Some(RestrictedClient::new(role, self.peer_name.as_deref(), self.release))
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -184,8 +180,7 @@ impl SessionHandle {
     pub(crate) fn cancel_monitor(&self, id: &Json) {
         self.monitors().remove(id);
         let params = Json::Array(vec![id.clone()]);
-        self.outbox
-            .push([reply::notification("monitor_canceled", &params)]);
+        self.outbox.push([reply::notification("monitor_canceled", &params)]);
     }
 
     /// Notifies the client that it owns a lock now (`locked`) or lost it (`stolen`), RFC 7047

@@ -83,12 +83,7 @@ pub(crate) struct DecodeContext {
 impl DecodeContext {
     pub(crate) fn new(uuids: UuidSource) -> Self {
         let templates = RowTemplates::default();
-        Self {
-            uuids,
-            charged_revision: templates.revision(),
-            templates,
-            held: None,
-        }
+        Self { uuids, charged_revision: templates.revision(), templates, held: None }
     }
 
     /// Charges the templates to the session if they have changed. Templates for which it has no

@@ -65,9 +65,8 @@ impl IncomingRequest {
         };
         if let Self::Unknown = self {
             let transaction = IncomingTransaction::new(session, uuids, &elements);
-            *self = transaction.map_or(Self::Whole, |transaction| {
-                Self::Transaction(Box::new(transaction))
-            });
+            *self = transaction
+                .map_or(Self::Whole, |transaction| Self::Transaction(Box::new(transaction)));
         }
         if let Self::Transaction(transaction) = self {
             transaction.spawn_decoding(elements);
@@ -121,9 +120,7 @@ impl IncomingTransaction {
     /// `None`: the message is not a transaction, or one that must be decoded as a whole.
     fn new(session: &Session, uuids: &UuidSource, elements: &OpenElements<'_>) -> Option<Self> {
         let head = elements.head().ok()?;
-        let (Message::Request {
-            method, mut params, ..
-        }
+        let (Message::Request { method, mut params, .. }
         | Message::Notification { method, mut params }) = Message::decode(&head).ok()?
         else {
             return None;
@@ -163,11 +160,8 @@ impl IncomingTransaction {
         let Some(part) = self.pending.pop_front() else {
             return;
         };
-        let part = part
-            .await
-            .expect("the decoding thread sends its result, even after a panic");
-        self.operations
-            .append(part.unwrap_or_else(|panic| resume_unwind(panic)));
+        let part = part.await.expect("the decoding thread sends its result, even after a panic");
+        self.operations.append(part.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
     /// Decodes the remaining operations and waits for all parts.

@@ -262,10 +262,7 @@ impl SimBuilder {
         database: impl Into<String>,
         fill: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError> + Send + 'static,
     ) -> Self {
-        self.rows.push(InitialRows {
-            database: database.into(),
-            fill: Box::new(fill),
-        });
+        self.rows.push(InitialRows { database: database.into(), fill: Box::new(fill) });
         self
     }
 
@@ -288,26 +285,16 @@ impl SimBuilder {
         tls.check_columns(server.databases())
             .map_err(|(value, problem)| SimBuildError::TlsColumn { value, problem })?;
         let sim = Sim::new(server);
-        for InitialRows {
-            database: name,
-            fill,
-        } in self.rows
-        {
+        for InitialRows { database: name, fill } in self.rows {
             let Some(database) = sim.database(&name) else {
                 return Err(SimBuildError::NoDatabaseForRows(name));
             };
             let mut txn = database.txn();
             if let Err(error) = fill(&mut txn) {
-                return Err(SimBuildError::Rows {
-                    database: name,
-                    error: Box::new(error),
-                });
+                return Err(SimBuildError::Rows { database: name, error: Box::new(error) });
             }
             if let Err(error) = database.transact(&txn.finish()) {
-                return Err(SimBuildError::CommitRows {
-                    database: name,
-                    error,
-                });
+                return Err(SimBuildError::CommitRows { database: name, error });
             }
         }
         for rule in self.faults {

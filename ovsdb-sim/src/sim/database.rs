@@ -60,9 +60,7 @@ impl SimDatabase {
     /// # Errors
     /// The transaction was rejected or its `wait` is not satisfied. Nothing changed.
     pub fn transact(&self, transaction: &Transaction) -> Result<ChangeSet, TransactError> {
-        let executed = self
-            .served
-            .execute(to_decoded(transaction), transaction.schema());
+        let executed = self.served.execute(to_decoded(transaction), transaction.schema());
         match executed {
             Ok((_, changes)) => Ok(changes),
             Err(DatabaseError::WaitUnsatisfied) => Err(TransactError::WaitNotSatisfied),
@@ -155,9 +153,5 @@ impl EmbeddedDatabase for SimDatabase {
 
 fn to_decoded(transaction: &Transaction) -> DecodedTransaction {
     let operations = transaction.operations().to_vec();
-    DecodedTransaction {
-        total: operations.len(),
-        operations: operations.into(),
-        failure: None,
-    }
+    DecodedTransaction { total: operations.len(), operations: operations.into(), failure: None }
 }

@@ -21,22 +21,18 @@ const PEM_LINE_BYTES: usize = 64;
 /// # Errors
 /// The peer has sent none that is signed by itself, or the file cannot be written.
 pub(super) fn write_authority(file: &Path, chain: &[CertificateDer<'_>]) -> Result<(), TlsError> {
-    let authority = chain.last().ok_or(TlsError::NotBootstrapped(
-        "no certificate presented by peer",
-    ))?;
+    let authority =
+        chain.last().ok_or(TlsError::NotBootstrapped("no certificate presented by peer"))?;
     if !is_self_issued(authority) {
         let problem = "self-signed CA certificate required";
         return Err(TlsError::NotBootstrapped(problem));
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o444);
-    let written = options
-        .open(file)
-        .and_then(|mut file| file.write_all(to_pem(authority).as_bytes()));
-    Ok(written.map_err(|error| KeyFileError {
-        file: file.to_owned(),
-        problem: error.to_string(),
-    })?)
+    let written =
+        options.open(file).and_then(|mut file| file.write_all(to_pem(authority).as_bytes()));
+    Ok(written
+        .map_err(|error| KeyFileError { file: file.to_owned(), problem: error.to_string() })?)
 }
 
 fn to_pem(certificate: &[u8]) -> String {

@@ -53,9 +53,7 @@ fn element(text: &[u8]) -> Option<(u8, &[u8], &[u8])> {
         // The length has up to four bytes of its own.
         0x81..=0x84 => {
             let (bytes, text) = text.split_at_checked(usize::from(len - 0x80))?;
-            let len = bytes
-                .iter()
-                .fold(0, |len, byte| len << 8 | usize::from(*byte));
+            let len = bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
             (len, text)
         }
         _ => return None,

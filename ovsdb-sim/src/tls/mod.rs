@@ -68,10 +68,7 @@ pub(crate) struct Tls {
 
 impl Tls {
     pub(crate) fn new(options: TlsOptions) -> Self {
-        Self {
-            options,
-            last: Mutex::default(),
-        }
+        Self { options, last: Mutex::default() }
     }
 
     /// Logs the reason if the keys cannot be used now. Connections are refused until they can. A
@@ -98,9 +95,7 @@ impl Tls {
         let keys = Keys::read(&self.options, databases)?;
         let acceptor = TlsAcceptor::from(self.server_config(keys)?);
         let accepted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
-        let stream = accepted
-            .map_err(|_| TlsError::Timeout)?
-            .map_err(TlsError::Handshake)?;
+        let stream = accepted.map_err(|_| TlsError::Timeout)?.map_err(TlsError::Handshake)?;
         if let Some(name) = stream.get_ref().1.server_name() {
             tracing::debug!(target: "stream_ssl", "connection indicated server name {name}");
         }
@@ -120,14 +115,9 @@ impl Tls {
         let host = self.options.server_name.as_deref().unwrap_or(host);
         let name = server_name(host, &stream).map_err(TlsError::Handshake)?;
         let connected = timeout(HANDSHAKE_TIMEOUT, connector.connect(name, stream)).await;
-        let stream = connected
-            .map_err(|_| TlsError::Timeout)?
-            .map_err(TlsError::Handshake)?;
+        let stream = connected.map_err(|_| TlsError::Timeout)?.map_err(TlsError::Handshake)?;
         if let Some(file) = bootstrap {
-            return Err(bootstrap_error(
-                file,
-                stream.get_ref().1.peer_certificates(),
-            ));
+            return Err(bootstrap_error(file, stream.get_ref().1.peer_certificates()));
         }
         Ok(stream)
     }
@@ -174,9 +164,7 @@ impl ClientStream for client::TlsStream<TcpStream> {
 
 /// The common name in the certificate of a peer, the first one that it sent.
 fn first_name(chain: Option<&[CertificateDer<'_>]>) -> Option<String> {
-    chain
-        .and_then(<[_]>::first)
-        .and_then(|certificate| common_name(certificate))
+    chain.and_then(<[_]>::first).and_then(|certificate| common_name(certificate))
 }
 
 fn client_config(keys: Keys) -> Result<ClientConfig, TlsError> {

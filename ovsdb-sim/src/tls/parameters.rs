@@ -15,42 +15,15 @@ const PROTOCOLS: [(&str, Option<&SupportedProtocolVersion>); 4] = [
 
 /// OpenSSL's names of the cipher suites of TLS 1.2, and of TLS 1.3.
 const CIPHER_SUITES: [(CipherSuite, &str); 9] = [
-    (
-        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-        "ECDHE-ECDSA-AES256-GCM-SHA384",
-    ),
-    (
-        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-        "ECDHE-ECDSA-AES128-GCM-SHA256",
-    ),
-    (
-        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-        "ECDHE-ECDSA-CHACHA20-POLY1305",
-    ),
-    (
-        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-        "ECDHE-RSA-AES256-GCM-SHA384",
-    ),
-    (
-        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-        "ECDHE-RSA-AES128-GCM-SHA256",
-    ),
-    (
-        CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-        "ECDHE-RSA-CHACHA20-POLY1305",
-    ),
-    (
-        CipherSuite::TLS13_AES_256_GCM_SHA384,
-        "TLS_AES_256_GCM_SHA384",
-    ),
-    (
-        CipherSuite::TLS13_AES_128_GCM_SHA256,
-        "TLS_AES_128_GCM_SHA256",
-    ),
-    (
-        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
-        "TLS_CHACHA20_POLY1305_SHA256",
-    ),
+    (CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "ECDHE-ECDSA-AES256-GCM-SHA384"),
+    (CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "ECDHE-ECDSA-AES128-GCM-SHA256"),
+    (CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-ECDSA-CHACHA20-POLY1305"),
+    (CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "ECDHE-RSA-AES256-GCM-SHA384"),
+    (CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "ECDHE-RSA-AES128-GCM-SHA256"),
+    (CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-RSA-CHACHA20-POLY1305"),
+    (CipherSuite::TLS13_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
+    (CipherSuite::TLS13_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
+    (CipherSuite::TLS13_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
 ];
 
 /// The protocols of a list such as `TLSv1.2,TLSv1.3`, or from one on, such as `TLSv1.2+`.
@@ -63,23 +36,14 @@ pub(super) fn versions(
     let mut versions = Vec::new();
     let words = list.split([',', ' ', '\t']).filter(|word| !word.is_empty());
     for word in words {
-        let (name, from_here_on) = word
-            .strip_suffix('+')
-            .map_or((word, false), |name| (name, true));
+        let (name, from_here_on) =
+            word.strip_suffix('+').map_or((word, false), |name| (name, true));
         let place = PROTOCOLS
             .iter()
             .position(|(known, _)| known.eq_ignore_ascii_case(name))
             .ok_or_else(|| TlsError::UnknownProtocol(word.to_owned()))?;
-        let end = if from_here_on {
-            PROTOCOLS.len()
-        } else {
-            place + 1
-        };
-        versions.extend(
-            PROTOCOLS[place..end]
-                .iter()
-                .filter_map(|(_, version)| *version),
-        );
+        let end = if from_here_on { PROTOCOLS.len() } else { place + 1 };
+        versions.extend(PROTOCOLS[place..end].iter().filter_map(|(_, version)| *version));
     }
     if versions.is_empty() {
         return Err(TlsError::NoProtocol(list.to_owned()));
@@ -115,19 +79,13 @@ fn select(
     list: &str,
 ) -> Result<Vec<SupportedCipherSuite>, TlsError> {
     let name_of = |suite: &SupportedCipherSuite| {
-        let found = CIPHER_SUITES
-            .iter()
-            .find(|(known, _)| *known == suite.suite());
+        let found = CIPHER_SUITES.iter().find(|(known, _)| *known == suite.suite());
         found.map_or("", |(_, name)| *name)
     };
-    let words: Vec<&str> = list
-        .split([':', ',', ' '])
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words: Vec<&str> = list.split([':', ',', ' ']).filter(|word| !word.is_empty()).collect();
     let includes = |word: &&str, name: &str| {
-        let groups = [
-            "DEFAULT", "ALL", "HIGH", "TLSv1.2", "ECDHE", "EECDH", "kEECDH", "kECDHE", "AEAD",
-        ];
+        let groups =
+            ["DEFAULT", "ALL", "HIGH", "TLSv1.2", "ECDHE", "EECDH", "kEECDH", "kECDHE", "AEAD"];
         // A conjunction, such as `ECDHE+AESGCM`.
         word.split('+').all(|part| {
             part == name
@@ -146,8 +104,7 @@ fn select(
         .filter(|suite| {
             let name = name_of(suite);
             let is_excluded = words.iter().any(|word| {
-                word.strip_prefix(['!', '-'])
-                    .is_some_and(|word| includes(&word, name))
+                word.strip_prefix(['!', '-']).is_some_and(|word| includes(&word, name))
             });
             !is_excluded && words.iter().any(|word| includes(word, name))
         })
@@ -165,11 +122,7 @@ mod tests {
     #[test]
     fn protocols_are_a_list_or_a_range() {
         let numbers = |list| -> Vec<ProtocolVersion> {
-            versions(list)
-                .unwrap()
-                .iter()
-                .map(|version| version.version)
-                .collect()
+            versions(list).unwrap().iter().map(|version| version.version).collect()
         };
         let (v2, v3) = (ProtocolVersion::TLSv1_2, ProtocolVersion::TLSv1_3);
         assert_eq!(numbers(Some("TLSv1.3")), [v3]);
@@ -183,11 +136,7 @@ mod tests {
 
     #[test]
     fn ciphers_are_names_groups_and_exclusions() {
-        let count = |list| {
-            cipher_suites(Some(list), None)
-                .map(|suites| suites.len() - 3)
-                .ok()
-        };
+        let count = |list| cipher_suites(Some(list), None).map(|suites| suites.len() - 3).ok();
         assert_eq!(count("HIGH:!aNULL:!MD5"), Some(6));
         assert_eq!(count("DEFAULT:@SECLEVEL=2"), Some(6));
         assert_eq!(count("ECDHE-RSA-AES256-GCM-SHA384"), Some(1));

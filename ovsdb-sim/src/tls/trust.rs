@@ -30,9 +30,7 @@ pub(super) fn client_verifier(
     };
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(authorities), provider.clone());
-    let verifier = verifier
-        .build()
-        .map(|verifier| verifier as Arc<dyn ClientCertVerifier>);
+    let verifier = verifier.build().map(|verifier| verifier as Arc<dyn ClientCertVerifier>);
     verifier.map_err(TlsError::Authorities)
 }
 
@@ -66,10 +64,7 @@ struct Unverified {
 
 impl Unverified {
     fn new(provider: &CryptoProvider, is_mandatory: bool) -> Arc<Self> {
-        Arc::new(Self {
-            algorithms: provider.signature_verification_algorithms,
-            is_mandatory,
-        })
+        Arc::new(Self { algorithms: provider.signature_verification_algorithms, is_mandatory })
     }
 }
 

@@ -119,11 +119,7 @@ pub(super) fn status(server: &Server, database: &str) -> Result<String, String> 
     let address = member.address.as_deref().unwrap_or("none");
     let election = cluster.last_election();
     let since_election = election.time.elapsed().as_millis();
-    let (term, timer, next) = (
-        position.term,
-        position.election_timer_ms,
-        position.index + 1,
-    );
+    let (term, timer, next) = (position.term, position.election_timer_ms, position.index + 1);
     Ok(format!(
         "{nickname}\n\
          Name: {database}\n\
@@ -154,10 +150,7 @@ pub(super) fn status(server: &Server, database: &str) -> Result<String, String> 
 
 /// The name of a member in messages: that of its unix socket, or the beginning of its id.
 fn nickname(member: &ClusterMember) -> String {
-    let path = member
-        .address
-        .as_deref()
-        .and_then(|text| text.strip_prefix("unix:"));
+    let path = member.address.as_deref().and_then(|text| text.strip_prefix("unix:"));
     let file = path.and_then(|path| path.rsplit('/').next());
     let name = file.and_then(|file| file.split('.').next());
     match name {

@@ -56,13 +56,7 @@ impl Commands {
         version: &str,
         configuration: Configuration,
     ) -> Self {
-        Self {
-            server,
-            remotes,
-            log,
-            version: version.to_owned(),
-            configuration,
-        }
+        Self { server, remotes, log, version: version.to_owned(), configuration }
     }
 
     /// Executes a command.
@@ -75,12 +69,7 @@ impl Commands {
         arguments: &Json,
     ) -> Result<CommandResult, String> {
         let found = self.known().find(|usage| usage.name == name);
-        let Some(Usage {
-            counts: allowed,
-            command,
-            ..
-        }) = found
-        else {
+        let Some(Usage { counts: allowed, command, .. }) = found else {
             return Err(format!(
                 "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
             ));
@@ -91,9 +80,7 @@ impl Commands {
         };
         if arguments.len() < *allowed.start() {
             let least = allowed.start();
-            return Err(format!(
-                "\"{name}\" command requires at least {least} arguments"
-            ));
+            return Err(format!("\"{name}\" command requires at least {least} arguments"));
         }
         if arguments.len() > *allowed.end() {
             let most = allowed.end();
@@ -128,9 +115,7 @@ impl Commands {
             && let Configuration::File(file) = &self.configuration
         {
             let path = file.path().display();
-            return Err(format!(
-                "Update the {path} and use ovsdb-server/reload instead"
-            ));
+            return Err(format!("Update the {path} and use ovsdb-server/reload instead"));
         }
         let result = self.execute_command(command, arguments).await;
         if result.is_ok()
@@ -214,19 +199,16 @@ impl Commands {
             Command::MemoryShow => memory::show(&self.server),
             Command::AddDatabase => {
                 let added = match parse_relay(required) {
-                    Some((name, remotes)) => self
-                        .server
-                        .add_relay(name, SourceOptions::of_relay(remotes)),
+                    Some((name, remotes)) => {
+                        self.server.add_relay(name, SourceOptions::of_relay(remotes))
+                    }
                     None => self.server.open_database(Path::new(required), None),
                 };
                 added.map_err(|error| error_text::add_error(&error))?;
                 no_output()
             }
             Command::AddRemote => {
-                self.remotes
-                    .add_or_retry(required)
-                    .await
-                    .map_err(|error| error.to_string())?;
+                self.remotes.add_or_retry(required).await.map_err(|error| error.to_string())?;
                 no_output()
             }
             Command::Compact => {
@@ -315,21 +297,15 @@ impl Commands {
             Some(database.compact().err()?.to_string())
         };
         let failures = lines(databases.into_iter().filter_map(compact));
-        if failures.is_empty() {
-            Ok(())
-        } else {
-            Err(failures)
-        }
+        if failures.is_empty() { Ok(()) } else { Err(failures) }
     }
 }
 
 /// Parses a probe interval in milliseconds. `None`: no probes.
 fn probe_interval(text: &str) -> Result<Option<Duration>, String> {
     // As `strtol` reads it.
-    let milliseconds: i32 = text
-        .trim_start()
-        .parse()
-        .map_err(|_| "Invalid probe interval, integer value expected")?;
+    let milliseconds: i32 =
+        text.trim_start().parse().map_err(|_| "Invalid probe interval, integer value expected")?;
     let milliseconds = u64::try_from(milliseconds).ok();
     let interval = milliseconds.filter(|one| *one > 0);
     Ok(interval.map(|one| Duration::from_millis(one.max(1000))))

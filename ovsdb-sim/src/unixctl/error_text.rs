@@ -36,11 +36,7 @@ pub(super) fn reopen_error(error: &ReopenLogError) -> String {
 /// The text of an error of a database file.
 pub(crate) fn file_error(error: &FileError) -> String {
     let failed = |path: &Path, what: &str, source: &io::Error| {
-        format!(
-            "I/O error: {}: {what} ({})",
-            path.display(),
-            system_text(source)
-        )
+        format!("I/O error: {}: {what} ({})", path.display(), system_text(source))
     };
     let lock_failed = "failed to lock lockfile";
     match error {

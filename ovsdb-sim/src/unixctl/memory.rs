@@ -22,11 +22,7 @@ pub(super) fn show(server: &Server) -> String {
                 // Columns, _uuid and _version.
                 cells += row.values.len() + 2;
                 atoms += 2;
-                atoms += row
-                    .values
-                    .iter()
-                    .map(|value| value.atoms().count())
-                    .sum::<usize>();
+                atoms += row.values.iter().map(|value| value.atoms().count()).sum::<usize>();
             }
         }
         let state = database.state();
@@ -74,9 +70,7 @@ fn weak_reference_count(row: &Row, schema: &TableSchema) -> usize {
         }
         let value = row.get(column);
         let atoms = value.atoms().zip(weak.iter().cycle());
-        atoms
-            .filter(|(atom, is_weak)| **is_weak && atom.as_uuid() != Some(row.uuid))
-            .count()
+        atoms.filter(|(atom, is_weak)| **is_weak && atom.as_uuid() != Some(row.uuid)).count()
     });
     columns.sum()
 }

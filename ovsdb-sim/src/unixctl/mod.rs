@@ -166,11 +166,9 @@ async fn serve_connection(
     loop {
         while let Some(text) = framer.next_text()? {
             let (method, arguments, id) = match Message::decode(&text)? {
-                Message::Request {
-                    method,
-                    mut params,
-                    id,
-                } => (method, Json::read(&mut params), id),
+                Message::Request { method, mut params, id } => {
+                    (method, Json::read(&mut params), id)
+                }
                 Message::Notification { .. } | Message::Reply(_) => {
                     return Err(UnixctlError::NotARequest);
                 }

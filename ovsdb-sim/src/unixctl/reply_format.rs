@@ -106,11 +106,7 @@ mod tests {
             (&["--", "--format"], None),
             (&["-"], None),
         ] {
-            assert_eq!(
-                ReplyFormat::from_options(arguments),
-                Ok(format),
-                "{arguments:?}"
-            );
+            assert_eq!(ReplyFormat::from_options(arguments), Ok(format), "{arguments:?}");
         }
         for (arguments, error) in [
             (&["--format"][..], "option '--format' requires an argument"),

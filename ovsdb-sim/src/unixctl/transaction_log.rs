@@ -27,11 +27,7 @@ pub(super) fn set(server: &Server, arguments: &[&str]) -> Result<(), String> {
         return Err("invalid DB:TABLE argument".to_owned());
     };
     let database = server.database(database).ok_or("no such database")?;
-    if database.state().log_table(table, on) {
-        Ok(())
-    } else {
-        Err("no such table".to_owned())
-    }
+    if database.state().log_table(table, on) { Ok(()) } else { Err("no such table".to_owned()) }
 }
 
 /// Output of `ovsdb-server/tlog-list`: all tables, sorted.

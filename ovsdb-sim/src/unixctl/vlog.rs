@@ -107,14 +107,7 @@ enum VlogLevel {
 }
 
 impl VlogLevel {
-    const ALL: [Self; 6] = [
-        Self::Off,
-        Self::Emer,
-        Self::Err,
-        Self::Warn,
-        Self::Info,
-        Self::Dbg,
-    ];
+    const ALL: [Self; 6] = [Self::Off, Self::Emer, Self::Err, Self::Warn, Self::Info, Self::Dbg];
 
     fn name(self) -> &'static str {
         match self {
@@ -139,9 +132,7 @@ impl VlogLevel {
     }
 
     fn from_filter(filter: LevelFilter) -> Self {
-        let level = Self::ALL
-            .into_iter()
-            .find(|level| level.to_filter() >= filter);
+        let level = Self::ALL.into_iter().find(|level| level.to_filter() >= filter);
         level.unwrap_or(Self::Dbg)
     }
 }
@@ -159,10 +150,8 @@ impl Log {
     pub fn new(console: LevelFilter, sink: impl LogSink + 'static) -> Self {
         let console = VlogLevel::from_filter(console);
         let levels = [console, VlogLevel::Info, VlogLevel::Info];
-        let modules = modules::logging()
-            .into_iter()
-            .map(|name| LogModule { name, levels })
-            .collect();
+        let modules =
+            modules::logging().into_iter().map(|name| LogModule { name, levels }).collect();
         Self {
             modules: Mutex::new(modules),
             patterns: Mutex::new(
@@ -240,10 +229,7 @@ impl Log {
         for LogModule { name, levels } in &*self.modules() {
             let [console, syslog, file] = levels.map(VlogLevel::name);
             // Writing to a string does not fail.
-            let _ = writeln!(
-                text,
-                "{name:<16}  {console:>4}       {syslog:>4}       {file:>4}"
-            );
+            let _ = writeln!(text, "{name:<16}  {console:>4}       {syslog:>4}       {file:>4}");
         }
         text
     }
@@ -316,11 +302,7 @@ impl LogSink for NoSink {
 /// no effect, because there is no rate limit.
 pub(super) fn check_modules(names: &[&str]) -> Result<(), String> {
     let is_known = |name: &&str| is_word(name, "any") || modules::is_known(name);
-    if names.iter().all(is_known) {
-        Ok(())
-    } else {
-        Err("unknown module".to_owned())
-    }
+    if names.iter().all(is_known) { Ok(()) } else { Err("unknown module".to_owned()) }
 }
 
 /// Checks the rest of a specification `FACILITY:NAME`.
@@ -348,9 +330,7 @@ fn set_level(modules: &mut [LogModule], mut words: &str) -> Result<(), String> {
             destination = found;
             continue;
         }
-        let found = VlogLevel::ALL
-            .into_iter()
-            .find(|level| is_word(word, level.name()));
+        let found = VlogLevel::ALL.into_iter().find(|level| is_word(word, level.name()));
         if found.is_some() {
             if level.is_some() {
                 return duplicate("levels");
@@ -383,16 +363,11 @@ fn filter_directives(modules: &[LogModule], destination: usize) -> String {
         modules
             .iter()
             .find(|module| module.name == name)
-            .map_or(LevelFilter::OFF, |module| {
-                module.levels[destination].to_filter()
-            })
+            .map_or(LevelFilter::OFF, |module| module.levels[destination].to_filter())
     };
     let mut directives = vec![filter(modules::OTHER_TARGETS).to_string()];
-    directives.extend(
-        modules::TARGETS
-            .iter()
-            .map(|(target, name)| format!("{target}={}", filter(name))),
-    );
+    directives
+        .extend(modules::TARGETS.iter().map(|(target, name)| format!("{target}={}", filter(name))));
     directives.join(",")
 }
 

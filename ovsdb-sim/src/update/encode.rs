@@ -94,14 +94,12 @@ pub(crate) fn encode_condition_change(
             continue;
         }
         for row in snapshot.table(*table).iter() {
-            let event = match (
-                before.condition.matches_any(row),
-                request.condition.matches_any(row),
-            ) {
-                (false, true) => RowEvent::Insert(row),
-                (true, false) => RowEvent::Delete(row),
-                _ => continue,
-            };
+            let event =
+                match (before.condition.matches_any(row), request.condition.matches_any(row)) {
+                    (false, true) => RowEvent::Insert(row),
+                    (true, false) => RowEvent::Delete(row),
+                    _ => continue,
+                };
             updates.append_row(schema, *table, request, row.uuid, event);
         }
     }
@@ -118,11 +116,7 @@ struct TableUpdates {
 
 impl TableUpdates {
     fn new(version: MonitorVersion) -> Self {
-        Self {
-            version,
-            out: b"{".to_vec(),
-            table: None,
-        }
+        Self { version, out: b"{".to_vec(), table: None }
     }
 
     /// Appends the rows that a monitor reports, until there are [`UPDATE_PIECE_BYTES`] bytes.
@@ -174,8 +168,7 @@ impl TableUpdates {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        self.out
-            .extend_from_slice(if self.table.is_some() { b"}}" } else { b"}" });
+        self.out.extend_from_slice(if self.table.is_some() { b"}}" } else { b"}" });
         self.out
     }
 

@@ -47,12 +47,8 @@ pub(crate) fn encode_initial(
             out.push(b',');
         }
         is_first = false;
-        let rows = RowEncoder {
-            table: schema.table(*table),
-            request,
-            version: spec.version,
-        }
-        .encode(&rows);
+        let rows = RowEncoder { table: schema.table(*table), request, version: spec.version }
+            .encode(&rows);
         write::string(&mut out, schema.table(*table).name.as_bytes());
         out.extend_from_slice(b":{");
         if let [rows] = &rows[..] {
@@ -92,15 +88,10 @@ impl RowEncoder<'_> {
                 let next = rows[i..].iter().take(ROWS_LOADED_AHEAD);
                 load_ahead(next.map(|(_, row)| &***row));
             }
-            out.extend_from_slice(if is_first && i == 0 {
-                &b"\""[..]
-            } else {
-                b",\""
-            });
+            out.extend_from_slice(if is_first && i == 0 { &b"\""[..] } else { b",\"" });
             write_uuid(&mut out, *uuid);
             out.extend_from_slice(b"\":");
-            self.request
-                .write_event(RowEvent::Initial(row), self.table, self.version, &mut out);
+            self.request.write_event(RowEvent::Initial(row), self.table, self.version, &mut out);
         }
         out
     }

@@ -24,10 +24,7 @@ struct Rest {
 impl UpdateText {
     /// Makes a text of a piece and the changes that follow it.
     pub(super) fn new(piece: Vec<u8>, rest: UnencodedChanges) -> Self {
-        let rest = Some(Rest {
-            changes: rest,
-            text: OnceLock::new(),
-        });
+        let rest = Some(Rest { changes: rest, text: OnceLock::new() });
         Self { piece, rest }
     }
 
@@ -99,15 +96,9 @@ mod tests {
         let mut txn = TxnBuilder::new(&database.snapshot());
         for i in 0..rows {
             let name = format!("{i:0100}");
-            let router = LogicalRouter {
-                name: name.clone(),
-                ..LogicalRouter::default()
-            };
+            let router = LogicalRouter { name: name.clone(), ..LogicalRouter::default() };
             txn.insert(&router).unwrap();
-            let switch = LogicalSwitch {
-                name,
-                ..LogicalSwitch::default()
-            };
+            let switch = LogicalSwitch { name, ..LogicalSwitch::default() };
             txn.insert(&switch).unwrap();
         }
         let changes = database.transact(txn.finish().operations()).unwrap();
@@ -139,9 +130,7 @@ mod tests {
             let found = found.concat();
             let object = Json::parse(&found).unwrap();
             for table in ["Logical_Router", "Logical_Switch"] {
-                let Some(Json::Object(updates)) = object.get(table) else {
-                    panic!("no {table}")
-                };
+                let Some(Json::Object(updates)) = object.get(table) else { panic!("no {table}") };
                 assert_eq!(updates.len(), rows);
             }
         }

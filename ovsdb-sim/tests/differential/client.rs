@@ -37,9 +37,9 @@ impl Client {
             heard_len: 0,
         };
         match &client.stream {
-            Some(stream) => stream
-                .set_read_timeout(Some(MESSAGE_TIMEOUT))
-                .expect("a duration that is not zero"),
+            Some(stream) => {
+                stream.set_read_timeout(Some(MESSAGE_TIMEOUT)).expect("a duration that is not zero")
+            }
             None => client.received.push(Json::string(CLOSED)),
         }
         client
@@ -87,18 +87,12 @@ impl Client {
     /// The numbers of messages and of replies that are not taken yet.
     pub(crate) fn received_count(&self) -> (usize, usize) {
         let is_reply = |message: &&Json| message.get("method").is_none();
-        (
-            self.received.len(),
-            self.received.iter().filter(is_reply).count(),
-        )
+        (self.received.len(), self.received.iter().filter(is_reply).count())
     }
 
     /// Takes the messages since the last call, and the number of their bytes.
     pub(crate) fn take_received(&mut self) -> (Vec<Json>, usize) {
-        (
-            std::mem::take(&mut self.received),
-            std::mem::take(&mut self.heard_len),
-        )
+        (std::mem::take(&mut self.received), std::mem::take(&mut self.heard_len))
     }
 
     /// Reads the next message. Returns it with the number of its bytes.
@@ -131,8 +125,5 @@ fn barrier_id(number: u64) -> String {
 }
 
 fn is_end(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
-    )
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }

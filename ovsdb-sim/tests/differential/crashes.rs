@@ -30,16 +30,8 @@ const REQUESTS: [(&str, &str, &str); 9] = [
         r#"["D"]"#,
         r#""error":{"details":"invalid parameters","error":"syntax error","syntax":"[\"D\"]"}"#,
     ),
-    (
-        "monitor_cond",
-        r#"["D","m",{"T":{"columns":["i"],"where":[false]}}]"#,
-        r#""result":{}"#,
-    ),
-    (
-        "monitor_cond_change",
-        r#"["m","m",{"T":[{}]}]"#,
-        r#""result":{}"#,
-    ),
+    ("monitor_cond", r#"["D","m",{"T":{"columns":["i"],"where":[false]}}]"#, r#""result":{}"#),
+    ("monitor_cond_change", r#"["m","m",{"T":[{}]}]"#, r#""result":{}"#),
     (
         "monitor_cond_since",
         r#"["_Server","since _Server",{"Database":[]},"00000000-0000-4000-8000-000000000001"]"#,

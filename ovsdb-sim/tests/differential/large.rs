@@ -41,11 +41,7 @@ fn compare(release: &Release) {
             let text = format!(r#"{{"id":{id},"method":"{method}","params":[{params}]}}"#);
             let request = Json::parse(text.as_bytes()).expect("the request is JSON");
             if let Err(difference) = comparison.send(client, text.as_bytes(), Some(&request)) {
-                let shown: String = difference
-                    .describe(case, method)
-                    .chars()
-                    .take(4000)
-                    .collect();
+                let shown: String = difference.describe(case, method).chars().take(4000).collect();
                 panic!("{shown}");
             }
         };
@@ -58,60 +54,33 @@ fn compare(release: &Release) {
         let operations = format!(r#""D",{}"#, operations.join(","));
         call('A', &mut comparison, case, "transact", &operations);
         // Ends the waiting transaction if that has not.
-        for operation in [
-            r#"{"op":"insert","table":"R","row":{}}"#,
-            r#"{"op":"delete","table":"R","where":[]}"#,
-        ] {
-            call(
-                'A',
-                &mut comparison,
-                case,
-                "transact",
-                &format!(r#""D",{operation}"#),
-            );
+        for operation in
+            [r#"{"op":"insert","table":"R","row":{}}"#, r#"{"op":"delete","table":"R","where":[]}"#]
+        {
+            call('A', &mut comparison, case, "transact", &format!(r#""D",{operation}"#));
         }
         call('A', &mut comparison, case, "unlock", r#""l""#);
         call('B', &mut comparison, case, "unlock", r#""l""#);
     }
     let mut send =
         |client: char, comparison: &mut Comparison, case: &str, method: &str, params: &str| {
-            call(
-                client,
-                comparison,
-                case,
-                method,
-                &format!(r#""D",{params}"#),
-            );
+            call(client, comparison, case, method, &format!(r#""D",{params}"#));
         };
     for (case, operations) in cases() {
-        send(
-            'A',
-            &mut comparison,
-            case,
-            "transact",
-            &operations.join(","),
-        );
+        send('A', &mut comparison, case, "transact", &operations.join(","));
         let content = r#"{"op":"select","table":"T","where":[],"columns":["i"],"sort":["i"]},
             {"op":"select","table":"R","where":[],"columns":["refs"]}"#;
         send('A', &mut comparison, case, "transact", content);
         let clean = r#"{"op":"delete","table":"R","where":[]}"#;
         send('A', &mut comparison, case, "transact", clean);
     }
-    let rows: Vec<String> = (0..REPLY_ROWS)
-        .map(|i| insert(&format!("n{i}"), i, ""))
-        .collect();
+    let rows: Vec<String> = (0..REPLY_ROWS).map(|i| insert(&format!("n{i}"), i, "")).collect();
     let rows = format!("{},{}", rows.join(","), refer(REPLY_ROWS));
     send('A', &mut comparison, "many rows", "transact", &rows);
     let all = r#""m",{"T":{"columns":["i","s"]},"R":{"columns":["refs"]}}"#;
     for method in ["monitor", "monitor_cond"] {
         let id = format!(r#""{method}""#);
-        send(
-            'A',
-            &mut comparison,
-            "many rows",
-            method,
-            &all.replace(r#""m""#, &id),
-        );
+        send('A', &mut comparison, "many rows", method, &all.replace(r#""m""#, &id));
     }
     let none = r#""none",{"T":{"columns":["i"],"select":{"initial":false}}}"#;
     send('A', &mut comparison, "no rows", "monitor", none);
@@ -139,9 +108,7 @@ fn compare(release: &Release) {
 fn cases() -> Vec<(&'static str, Vec<String>)> {
     let all = || -> Vec<String> {
         let long = "x".repeat(ROW_BYTES);
-        (0..REQUEST_ROWS)
-            .map(|i| insert(&format!("n{i}"), i, &long))
-            .collect()
+        (0..REQUEST_ROWS).map(|i| insert(&format!("n{i}"), i, &long)).collect()
     };
     let with = |place: usize, operation: &str| {
         let mut operations = all();
@@ -156,34 +123,19 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
     let mut chosen_early = with(0, chosen);
     chosen_early.push(own.to_owned());
     vec![
-        (
-            "names of other parts, before and after",
-            with(1, &refer(REQUEST_ROWS)),
-        ),
+        ("names of other parts, before and after", with(1, &refer(REQUEST_ROWS))),
         (
             "an unknown column in the last part",
-            with(
-                REQUEST_ROWS - 1,
-                r#"{"op":"insert","table":"T","row":{"no":1}}"#,
-            ),
+            with(REQUEST_ROWS - 1, r#"{"op":"insert","table":"T","row":{"no":1}}"#),
         ),
-        (
-            "an unknown operation in the first part",
-            with(1, r#"{"op":"no"}"#),
-        ),
+        ("an unknown operation in the first part", with(1, r#"{"op":"no"}"#)),
         ("no object between parts", with(REQUEST_ROWS / 2, "5")),
         ("failures in two parts", {
             let mut operations = with(REQUEST_ROWS - 1, r#"{"op":"no"}"#);
-            operations.insert(
-                10,
-                r#"{"op":"insert","table":"T","row":{"i":"x"}}"#.to_owned(),
-            );
+            operations.insert(10, r#"{"op":"insert","table":"T","row":{"i":"x"}}"#.to_owned());
             operations
         }),
-        (
-            "a name taken in two parts",
-            with(REQUEST_ROWS, &insert("n0", 0, "")),
-        ),
+        ("a name taken in two parts", with(REQUEST_ROWS, &insert("n0", 0, ""))),
         (
             "an unknown name",
             with(
@@ -191,10 +143,7 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
                 r#"{"op":"insert","table":"R","row":{"refs":["named-uuid","nowhere"]}}"#,
             ),
         ),
-        (
-            "an operation that fails",
-            with(REQUEST_ROWS / 2, r#"{"op":"abort"}"#),
-        ),
+        ("an operation that fails", with(REQUEST_ROWS / 2, r#"{"op":"abort"}"#)),
         ("a failure after the results of many chunks", {
             let comment = r#"{"op":"comment","comment":"c"}"#;
             let mut operations = vec![comment.to_owned(); 2 * REPLY_ROWS];
@@ -209,9 +158,7 @@ fn cases() -> Vec<(&'static str, Vec<String>)> {
 
 /// Transactions whose rows are garbage at once.
 fn garbage() -> [(&'static str, Vec<String>); 3] {
-    let rows: Vec<String> = (0..REPLY_ROWS)
-        .map(|i| insert(&format!("n{i}"), i, ""))
-        .collect();
+    let rows: Vec<String> = (0..REPLY_ROWS).map(|i| insert(&format!("n{i}"), i, "")).collect();
     let and = |operation: &str| {
         let mut operations = rows.clone();
         operations.push(operation.to_owned());
@@ -219,10 +166,7 @@ fn garbage() -> [(&'static str, Vec<String>); 3] {
     };
     [
         ("many rows without references", rows.clone()),
-        (
-            "many rows that are deleted at once",
-            and(r#"{"op":"delete","table":"T","where":[]}"#),
-        ),
+        ("many rows that are deleted at once", and(r#"{"op":"delete","table":"T","where":[]}"#)),
         (
             "many rows of which one is left",
             and(r#"{"op":"delete","table":"T","where":[["i","!=",1]]}"#),
@@ -236,9 +180,7 @@ fn insert(name: &str, i: usize, text: &str) -> String {
 
 /// An insert of a row that refers to `rows` others by their names.
 fn refer(rows: usize) -> String {
-    let names: Vec<String> = (0..rows)
-        .map(|i| format!(r#"["named-uuid","n{i}"]"#))
-        .collect();
+    let names: Vec<String> = (0..rows).map(|i| format!(r#"["named-uuid","n{i}"]"#)).collect();
     let names = names.join(",");
     format!(r#"{{"op":"insert","table":"R","row":{{"refs":["set",[{names}]]}}}}"#)
 }

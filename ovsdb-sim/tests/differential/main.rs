@@ -109,10 +109,8 @@ const DAMAGED_BY_CLUSTERS: [&str; 1] = ["every change in every version"];
 /// Cases in which a relay differs: ovsdb-server's executes a waiting transaction again after any
 /// that was forwarded, and so finds sooner that its lock was stolen; and it gives a row another
 /// version that the source has changed without a trace.
-const DIFFERENT_ON_RELAYS: [&str; 2] = [
-    "locks and waiting transactions",
-    "weak references without a trace",
-];
+const DIFFERENT_ON_RELAYS: [&str; 2] =
+    ["locks and waiting transactions", "weak references without a trace"];
 
 /// Runs a case and returns its first difference. Later ones may be its consequences.
 fn run_case(case: &Case, comparison: &mut Comparison) -> String {

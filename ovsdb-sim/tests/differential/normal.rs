@@ -33,10 +33,7 @@ pub(crate) struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self {
-            names: HashMap::new(),
-            named: 0,
-        };
+        let mut names = Self { names: HashMap::new(), named: 0 };
         names.keep_those_in(Uuid::nil().to_string().as_bytes());
         names
     }
@@ -47,9 +44,7 @@ impl Names {
     pub(crate) fn keep_those_in(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes).to_lowercase();
         for uuid in uuids_in(&text) {
-            self.names
-                .entry(uuid.to_owned())
-                .or_insert_with(|| uuid.to_owned());
+            self.names.entry(uuid.to_owned()).or_insert_with(|| uuid.to_owned());
         }
     }
 
@@ -97,8 +92,7 @@ impl Names {
         for uuid in uuids_in(text) {
             if !self.names.contains_key(uuid) {
                 self.named += 1;
-                self.names
-                    .insert(uuid.to_owned(), format!("U{}", self.named));
+                self.names.insert(uuid.to_owned(), format!("U{}", self.named));
             }
         }
     }
@@ -348,20 +342,14 @@ mod tests {
         let mut names = Names::default();
         let one = normal(&mut names, &format!(r#"[["uuid","{A}"]]"#));
         assert_eq!(one, r#"[["uuid","U1"]]"#);
-        let both = normal(
-            &mut names,
-            &format!(r#"["set",[["uuid","{B}"],["uuid","{A}"]]]"#),
-        );
+        let both = normal(&mut names, &format!(r#"["set",[["uuid","{B}"],["uuid","{A}"]]]"#));
         assert_eq!(both, r#"["set",[["uuid","U1"],["uuid","U2"]]]"#);
     }
 
     #[test]
     fn uuids_that_nothing_distinguishes_have_no_name() {
         let mut names = Names::default();
-        let both = normal(
-            &mut names,
-            &format!(r#"["set",[["uuid","{B}"],["uuid","{A}"]]]"#),
-        );
+        let both = normal(&mut names, &format!(r#"["set",[["uuid","{B}"],["uuid","{A}"]]]"#));
         assert_eq!(both, r#"["set",[["uuid","?"],["uuid","?"]]]"#);
         let rows = normal(&mut names, &format!(r#"{{"{A}":{{}},"{B}":{{}}}}"#));
         assert_eq!(rows, r#"{"?":{},"?'":{}}"#);
@@ -372,9 +360,6 @@ mod tests {
     #[test]
     fn the_order_of_other_values_matters() {
         let mut names = Names::default();
-        assert_eq!(
-            normal(&mut names, r#"["set",["b","a"]]"#),
-            r#"["set",["b","a"]]"#
-        );
+        assert_eq!(normal(&mut names, r#"["set",["b","a"]]"#), r#"["set",["b","a"]]"#);
     }
 }

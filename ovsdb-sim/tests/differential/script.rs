@@ -63,10 +63,7 @@ impl Script {
     }
 
     pub(crate) fn parse(text: &str) -> Self {
-        let mut script = Self {
-            schema: String::new(),
-            cases: Vec::new(),
-        };
+        let mut script = Self { schema: String::new(), cases: Vec::new() };
         let mut lines: Vec<(usize, String)> = Vec::new();
         let mut in_schema = false;
         for (number, line) in text.lines().enumerate() {
@@ -103,16 +100,10 @@ fn step(number: usize, line: String) -> Step {
     let rest = words.next().unwrap_or("");
     if first == "sleep" {
         let pause = Duration::from_millis(second.parse().expect("milliseconds"));
-        return Step {
-            connection: 'A',
-            action: Action::Sleep(pause),
-            text: line,
-        };
+        return Step { connection: 'A', action: Action::Sleep(pause), text: line };
     }
     let request = |method: &str, params: &str| {
-        Action::Request(format!(
-            "{{\"id\":{number},\"method\":\"{method}\",\"params\":{params}}}"
-        ))
+        Action::Request(format!("{{\"id\":{number},\"method\":\"{method}\",\"params\":{params}}}"))
     };
     let action = match second {
         "ops" => request("transact", &format!("[\"D\"{}]", operations(rest))),
@@ -126,11 +117,7 @@ fn step(number: usize, line: String) -> Step {
         }
         method => request(method, rest),
     };
-    Step {
-        connection: first.chars().next().expect("the name of a connection"),
-        action,
-        text: line,
-    }
+    Step { connection: first.chars().next().expect("the name of a connection"), action, text: line }
 }
 
 /// Concatenated objects as further elements of an array.
@@ -153,9 +140,8 @@ fn bytes(text: &str) -> Vec<u8> {
         if let Some(hex) = after.strip_prefix('x') {
             out.push(u8::from_str_radix(&hex[..2], 16).expect("two hexadecimal digits"));
             rest = &hex[2..];
-        } else if let Some((repetition, after)) = after
-            .strip_prefix('(')
-            .and_then(|text| text.split_once(')'))
+        } else if let Some((repetition, after)) =
+            after.strip_prefix('(').and_then(|text| text.split_once(')'))
         {
             let (text, times) = repetition.rsplit_once('*').expect("a text and a number");
             out.extend(text.repeat(times.parse().expect("a number")).into_bytes());

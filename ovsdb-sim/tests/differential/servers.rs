@@ -43,12 +43,8 @@ impl RunningSim {
 fn words_of(release: &Release) -> ServerRelease {
     static KNOWN: Mutex<BTreeMap<Option<PathBuf>, ServerRelease>> = Mutex::new(BTreeMap::new());
     let folder = release.folder().map(Path::to_owned);
-    let mut known = KNOWN
-        .lock()
-        .expect("no test panics while it holds the lock");
-    *known
-        .entry(folder)
-        .or_insert_with(|| parse_version(&release.version()))
+    let mut known = KNOWN.lock().expect("no test panics while it holds the lock");
+    *known.entry(folder).or_insert_with(|| parse_version(&release.version()))
 }
 
 fn parse_version(version: &str) -> ServerRelease {
@@ -67,11 +63,7 @@ pub(crate) fn start_sim(schema: &str, model: Model, release: ServerRelease) -> R
     let runtime = start_runtime();
     let parsed = DatabaseSchema::parse(schema.as_bytes())
         .unwrap_or_else(|error| panic!("{error}: {schema}"));
-    let sim = Sim::builder()
-        .model(model)
-        .compat(release)
-        .schema(Arc::new(parsed))
-        .build();
+    let sim = Sim::builder().model(model).compat(release).schema(Arc::new(parsed)).build();
     listen(&sim.expect("a database"), socket, runtime, dir)
 }
 
@@ -93,20 +85,13 @@ fn start_relay(source: RunningSim, release: ServerRelease) -> RunningSim {
     let dir = ScratchDir::new();
     let socket = dir.path().join("sim.sock");
     let runtime = start_runtime();
-    let sim = Sim::builder()
-        .compat(release)
-        .without_default_database()
-        .build()
-        .expect("a server");
+    let sim = Sim::builder().compat(release).without_default_database().build().expect("a server");
     let remote = format!("unix:{}", source.socket().display());
     runtime.block_on(async {
         sim.add_relay("D", &remote).expect("a relay");
         sim.wait_for_sources().await;
     });
-    RunningSim {
-        _source: Some(Box::new(source)),
-        ..listen(&sim, socket, runtime, dir)
-    }
+    RunningSim { _source: Some(Box::new(source)), ..listen(&sim, socket, runtime, dir) }
 }
 
 fn start_runtime() -> Runtime {
@@ -250,10 +235,7 @@ impl Comparison {
             let log: String = received.log.iter().map(line).collect();
             format!("{log}    in {} bytes\n", received.len)
         };
-        Err(Difference {
-            real: shown(real),
-            sim: shown(sim),
-        })
+        Err(Difference { real: shown(real), sim: shown(sim) })
     }
 
     /// Sends a part of a message, without reading.
@@ -343,13 +325,8 @@ impl Side {
             Some(transactions) => transactions.insert_ids(bytes),
             None => bytes.to_vec(),
         };
-        let Self {
-            socket, clients, ..
-        } = self;
-        clients
-            .entry(connection)
-            .or_insert_with(|| Client::connect(socket))
-            .send(&bytes);
+        let Self { socket, clients, .. } = self;
+        clients.entry(connection).or_insert_with(|| Client::connect(socket)).send(&bytes);
     }
 
     /// Reads everything that the server sends at once.
@@ -398,9 +375,7 @@ impl Side {
     /// The numbers of messages and of replies on each connection.
     fn received_counts(&self) -> BTreeMap<char, (usize, usize)> {
         let counts = self.clients.iter();
-        counts
-            .map(|(name, client)| (*name, client.received_count()))
-            .collect()
+        counts.map(|(name, client)| (*name, client.received_count())).collect()
     }
 
     /// Takes the messages on all connections, the acting one first.

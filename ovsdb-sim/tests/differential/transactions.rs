@@ -18,10 +18,7 @@ pub(crate) struct Transactions {
 
 impl Transactions {
     pub(crate) fn new(socket: &Path) -> Self {
-        let mut transactions = Self {
-            client: Client::connect(socket),
-            ids: Vec::new(),
-        };
+        let mut transactions = Self { client: Client::connect(socket), ids: Vec::new() };
         // The connection stays open when the schema changes.
         let aware = br#"{"id":0,"method":"set_db_change_aware","params":[true]}"#;
         transactions.client.send(aware);
@@ -41,12 +38,10 @@ impl Transactions {
         self.client.read_to_barrier();
         let (received, _) = self.client.take_received();
         // [false, <id>, {}]
-        let id = received
-            .iter()
-            .find_map(|message| match message.get("result")? {
-                Json::Array(result) => result.get(1)?.as_str(),
-                _ => None,
-            });
+        let id = received.iter().find_map(|message| match message.get("result")? {
+            Json::Array(result) => result.get(1)?.as_str(),
+            _ => None,
+        });
         let id = id.unwrap_or_else(|| panic!("the id of a transaction: {received:?}"));
         self.ids.push(id.to_owned());
     }
@@ -55,10 +50,7 @@ impl Transactions {
     pub(crate) fn insert_ids(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut rest = bytes;
-        while let Some(at) = rest
-            .windows(NAME_PREFIX.len())
-            .position(|text| text == NAME_PREFIX)
-        {
+        while let Some(at) = rest.windows(NAME_PREFIX.len()).position(|text| text == NAME_PREFIX) {
             out.extend_from_slice(&rest[..at]);
             rest = &rest[at + NAME_PREFIX.len()..];
             let end = rest.iter().position(|byte| *byte == b'>').expect("its end");

@@ -20,10 +20,7 @@ async fn next_resync(events: &mut ConnectionEvents) -> (ResyncKind, usize) {
 /// Adds a switch, as another member of the cluster would.
 fn add_elsewhere(bed: &Bed, name: &str) {
     let mut txn = bed.database.txn();
-    let row = LogicalSwitch {
-        name: name.to_owned(),
-        ..Default::default()
-    };
+    let row = LogicalSwitch { name: name.to_owned(), ..Default::default() };
     txn.insert(&row).unwrap();
     bed.database.transact(&txn.finish()).unwrap();
 }
@@ -31,20 +28,14 @@ fn add_elsewhere(bed: &Bed, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_client_leaves_a_former_leader_for_the_new_one() {
     let (old, new) = (clustered(), clustered());
-    new.database("OVN_Northbound")
-        .unwrap()
-        .set_role(Role::Follower)
-        .unwrap();
+    new.database("OVN_Northbound").unwrap().set_role(Role::Follower).unwrap();
     let remotes = Remotes::from(old.connector()).or(new.connector());
     let bed = Bed::of(old.clone(), connect(remotes).await);
     assert!(matches!(bed.add("a").await, CommitOutcome::Committed(_)));
     assert_eq!((old.connections().len(), new.connections().len()), (1, 0));
 
     let mut events = bed.client.connection_events().unwrap();
-    new.database("OVN_Northbound")
-        .unwrap()
-        .set_role(Role::Leader)
-        .unwrap();
+    new.database("OVN_Northbound").unwrap().set_role(Role::Leader).unwrap();
     bed.database.set_role(Role::Follower).unwrap();
     next_resync(&mut events).await;
     bed.until_live(true).await;
@@ -53,12 +44,7 @@ async fn a_client_leaves_a_former_leader_for_the_new_one() {
     assert!(matches!(bed.add("b").await, CommitOutcome::Committed(_)));
     let now = switches(&new.database("OVN_Northbound").unwrap().snapshot());
     assert_eq!(now.into_keys().collect::<Vec<_>>(), ["b"]);
-    assert_eq!(
-        switches(&bed.database.snapshot())
-            .into_keys()
-            .collect::<Vec<_>>(),
-        ["a"]
-    );
+    assert_eq!(switches(&bed.database.snapshot()).into_keys().collect::<Vec<_>>(), ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,13 +87,9 @@ async fn a_returning_client_gets_missed_transactions_or_the_full_content() {
     bed.assert_switches(&["a", "b", "c", "d", "e"]).await;
 
     // A lost reply, and a truncated history when the client returns.
-    bed.sim
-        .set_fault(FaultRule::from(Fault::LoseReply(Loss::Crashed)).once())
-        .unwrap();
+    bed.sim.set_fault(FaultRule::from(Fault::LoseReply(Loss::Crashed)).once()).unwrap();
     let outcome = bed.add("f").await;
-    let CommitOutcome::Unknown(lost) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let CommitOutcome::Unknown(lost) = outcome else { panic!("{outcome:?}") };
     bed.database.truncate_history().unwrap();
     let now = soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     assert_eq!(switches(&now).get("f"), Some(&1));

@@ -13,9 +13,7 @@ use crate::{Bed, clustered, connect, sim, soon};
 async fn faults_are_set_listed_and_cleared() {
     let sim = sim();
     let control = sim.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let http = HttpClient::builder()
-        .build(format!("http://{}", control.address()))
-        .unwrap();
+    let http = HttpClient::builder().build(format!("http://{}", control.address())).unwrap();
     let bed = Bed::of(sim.clone(), connect(sim.connector()).await);
 
     let rules = [
@@ -26,10 +24,7 @@ async fn faults_are_set_listed_and_cleared() {
         json!({"fault": {"delay_replies": {"ms": 1}}}),
     ];
     for rule in &rules {
-        let _: u64 = http
-            .request("sim_set_fault", rpc_params![rule])
-            .await
-            .unwrap();
+        let _: u64 = http.request("sim_set_fault", rpc_params![rule]).await.unwrap();
     }
     let listed: serde_json::Value = http.request("sim_faults", rpc_params![]).await.unwrap();
     let listed = listed.as_array().unwrap();
@@ -41,9 +36,7 @@ async fn faults_are_set_listed_and_cleared() {
         }
     }
 
-    let CommitOutcome::Rejected(error) = bed.add("a").await else {
-        panic!("it was refused")
-    };
+    let CommitOutcome::Rejected(error) = bed.add("a").await else { panic!("it was refused") };
     assert_eq!(error.error.to_string(), "busy: later");
     assert!(matches!(bed.add("b").await, CommitOutcome::Unknown(_)));
     http.clear_faults(None).await.unwrap();
@@ -53,31 +46,17 @@ async fn faults_are_set_listed_and_cleared() {
     let id = http.set_fault(Fault::StopReading.into()).await.unwrap();
     http.clear_faults(Some(id)).await.unwrap();
     let error = http.clear_faults(Some(id)).await.unwrap_err().to_string();
-    assert!(
-        error.contains(&format!("there is no fault {id}")),
-        "{error}"
-    );
+    assert!(error.contains(&format!("there is no fault {id}")), "{error}");
 
     for (wrong, complaint) in [
         (json!({"fault": "explode"}), "unknown variant `explode`"),
         (json!({"fault": "drop", "time": 1}), "unknown field `time`"),
-        (
-            json!({"fault": {"drop_after_sent": {"bytes": -1}}}),
-            "invalid value",
-        ),
-        (
-            json!({"fault": {"refuse": {"error": {}}}}),
-            "missing field `error`",
-        ),
+        (json!({"fault": {"drop_after_sent": {"bytes": -1}}}), "invalid value"),
+        (json!({"fault": {"refuse": {"error": {}}}}), "missing field `error`"),
         (json!({"fault": "drop", "times": 0}), "nonzero"),
-        (
-            json!({"fault": "drop", "connections": {"one": 99}}),
-            "there is no connection 99",
-        ),
+        (json!({"fault": "drop", "connections": {"one": 99}}), "there is no connection 99"),
     ] {
-        let refused = http
-            .request::<u64, _>("sim_set_fault", rpc_params![&wrong])
-            .await;
+        let refused = http.request::<u64, _>("sim_set_fault", rpc_params![&wrong]).await;
         let error = refused.unwrap_err().to_string();
         assert!(error.contains(complaint), "{wrong}: {error}");
     }
@@ -86,10 +65,7 @@ async fn faults_are_set_listed_and_cleared() {
 #[tokio::test]
 async fn roles_histories_and_ids_are_changed() {
     let cluster = clustered();
-    let control = cluster
-        .serve_control(([127, 0, 0, 1], 0).into())
-        .await
-        .unwrap();
+    let control = cluster.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = format!("http://{}", control.address());
     let http = HttpClient::builder().build(address).unwrap();
     let leads = || {
@@ -98,20 +74,12 @@ async fn roles_histories_and_ids_are_changed() {
         let columns = ["name", "leader"].map(|column| schema.column_id(column).unwrap());
         let rows = own.table(table).iter();
         let mut rows = rows.map(|row| columns.map(|column| row.get(column).to_string()));
-        rows.find(|[name, _]| name.contains("OVN_Northbound"))
-            .unwrap()[1]
-            .clone()
+        rows.find(|[name, _]| name.contains("OVN_Northbound")).unwrap()[1].clone()
     };
     assert_eq!(leads(), "true");
-    for (role, leads_now) in [
-        ("follower", "false"),
-        ("leader", "true"),
-        ("disconnected", "false"),
-    ] {
-        let _: () = http
-            .request("sim_set_role", rpc_params![role])
-            .await
-            .unwrap();
+    for (role, leads_now) in [("follower", "false"), ("leader", "true"), ("disconnected", "false")]
+    {
+        let _: () = http.request("sim_set_role", rpc_params![role]).await.unwrap();
         assert_eq!(leads(), leads_now, "{role}");
     }
     let before = http.stats().await.unwrap().server_id;
@@ -121,22 +89,15 @@ async fn roles_histories_and_ids_are_changed() {
     http.truncate_history(None).await.unwrap();
 
     let standalone = sim();
-    let control = standalone
-        .serve_control(([127, 0, 0, 1], 0).into())
-        .await
-        .unwrap();
+    let control = standalone.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = format!("http://{}", control.address());
     let http = HttpClient::builder().build(address).unwrap();
     for refused in [
         http.truncate_history(None).await,
-        http.set_role(Role::Leader, Some("OVN_Northbound".to_owned()))
-            .await,
+        http.set_role(Role::Leader, Some("OVN_Northbound".to_owned())).await,
     ] {
         let error = refused.unwrap_err().to_string();
-        assert!(
-            error.contains("database OVN_Northbound is not clustered"),
-            "{error}"
-        );
+        assert!(error.contains("database OVN_Northbound is not clustered"), "{error}");
     }
 }
 
@@ -144,9 +105,7 @@ async fn roles_histories_and_ids_are_changed() {
 async fn a_server_goes_down_and_comes_back() {
     let sim = sim();
     let control = sim.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let http = HttpClient::builder()
-        .build(format!("http://{}", control.address()))
-        .unwrap();
+    let http = HttpClient::builder().build(format!("http://{}", control.address())).unwrap();
     let bed = Bed::of(sim.clone(), connect(sim.connector()).await);
     assert_eq!(http.connections().await.unwrap(), [bed.connection()]);
     http.go_down().await.unwrap();
@@ -154,8 +113,5 @@ async fn a_server_goes_down_and_comes_back() {
     assert_eq!(http.connections().await.unwrap(), []);
     http.come_back().await.unwrap();
     bed.until_live(true).await;
-    assert!(matches!(
-        soon(bed.add("a")).await,
-        CommitOutcome::Committed(_)
-    ));
+    assert!(matches!(soon(bed.add("a")).await, CommitOutcome::Committed(_)));
 }

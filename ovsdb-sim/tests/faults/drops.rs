@@ -13,18 +13,13 @@ async fn a_client_connects_again_after_a_drop() {
     let bed = Bed::new().await;
     let first = bed.connection();
     let mut changes = bed.client.changes();
-    bed.sim
-        .set_fault(FaultRule::from(Fault::Drop).once())
-        .unwrap();
+    bed.sim.set_fault(FaultRule::from(Fault::Drop).once()).unwrap();
     bed.until_live(false).await;
     bed.until_live(true).await;
     assert!(bed.connection() > first);
     assert_eq!(bed.sim.faults(), [], "it has struck");
     let outcome = bed.add("sw0").await;
-    assert!(
-        matches!(outcome, CommitOutcome::Committed(_)),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     soon(changes.next()).await.unwrap();
     bed.assert_switches(&["sw0"]).await;
 }
@@ -33,17 +28,11 @@ async fn a_client_connects_again_after_a_drop() {
 async fn a_client_connects_again_after_drops_at_the_beginning() {
     let bed = Bed::new().await;
     let (first, times) = (bed.connection(), NonZeroU32::new(4).unwrap());
-    bed.sim
-        .set_fault(FaultRule::from(Fault::Drop).times(times))
-        .unwrap();
+    bed.sim.set_fault(FaultRule::from(Fault::Drop).times(times)).unwrap();
     bed.until_live(false).await;
     bed.until_live(true).await;
     let made = [bed.connection(), first].map(|id| id.to_string().parse::<u64>().unwrap());
-    assert_eq!(
-        made[0] - made[1],
-        4,
-        "this one, three attempts, and the good one"
-    );
+    assert_eq!(made[0] - made[1], 4, "this one, three attempts, and the good one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,24 +49,13 @@ async fn only_the_next_connection_or_only_one_is_dropped() {
     assert!(!bed.sim.clear_fault(id), "it has struck");
 
     let other = connect(bed.sim.connector()).await;
-    bed.sim
-        .set_fault(FaultRule::from(Fault::Drop).on_connection(first))
-        .unwrap();
+    bed.sim.set_fault(FaultRule::from(Fault::Drop).on_connection(first)).unwrap();
     bed.until_live(false).await;
     assert!(other.is_live());
     bed.until_live(true).await;
-    assert_eq!(
-        bed.sim.faults(),
-        [],
-        "a fault of one connection goes with it"
-    );
-    let gone = bed
-        .sim
-        .set_fault(FaultRule::from(Fault::Drop).on_connection(first));
-    assert_eq!(
-        gone.unwrap_err().to_string(),
-        format!("there is no connection {first}")
-    );
+    assert_eq!(bed.sim.faults(), [], "a fault of one connection goes with it");
+    let gone = bed.sim.set_fault(FaultRule::from(Fault::Drop).on_connection(first));
+    assert_eq!(gone.unwrap_err().to_string(), format!("there is no connection {first}"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,12 +114,8 @@ async fn a_connection_may_end_after_any_byte_of_an_update_and_a_reply() {
 async fn no_transaction_is_lost_or_executed_twice_on_connections_that_keep_ending() {
     let bed = Bed::new().await;
     // Enough bytes to connect and begin, too few for many transactions.
-    bed.sim
-        .set_fault(Fault::DropAfterReceived { bytes: 1531 })
-        .unwrap();
-    bed.sim
-        .set_fault(Fault::DropAfterSent { bytes: 40_007 })
-        .unwrap();
+    bed.sim.set_fault(Fault::DropAfterReceived { bytes: 1531 }).unwrap();
+    bed.sim.set_fault(Fault::DropAfterSent { bytes: 40_007 }).unwrap();
     let names: Vec<String> = (0..100).map(|i| format!("sw{i}")).collect();
     let mut unknown = 0;
     for name in &names {

@@ -59,19 +59,13 @@ impl Bed {
 
     fn of(sim: Sim, client: Client) -> Self {
         let database = sim.database("OVN_Northbound").unwrap();
-        Self {
-            sim,
-            database,
-            client,
-        }
+        Self { sim, database, client }
     }
 
     /// The only open connection.
     fn connection(&self) -> ConnectionId {
         let connections = self.sim.connections();
-        let [connection] = connections[..] else {
-            panic!("one connection: {connections:?}")
-        };
+        let [connection] = connections[..] else { panic!("one connection: {connections:?}") };
         connection
     }
 
@@ -125,10 +119,7 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 
 fn switch(client: &Client, name: &str) -> Transaction {
     let mut txn = TxnBuilder::new(&client.snapshot());
-    let row = LogicalSwitch {
-        name: name.to_owned(),
-        ..Default::default()
-    };
+    let row = LogicalSwitch { name: name.to_owned(), ..Default::default() };
     txn.insert(&row).unwrap();
     txn.finish()
 }

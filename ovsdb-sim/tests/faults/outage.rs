@@ -43,10 +43,7 @@ async fn a_server_that_comes_back_has_its_old_addresses() {
         for row in rows.iter() {
             txn.delete(row.unwrap().0).unwrap();
         }
-        soon(bed.client.transact(txn.finish()))
-            .await
-            .into_result()
-            .unwrap();
+        soon(bed.client.transact(txn.finish())).await.into_result().unwrap();
         bed.assert_switches(&[]).await;
     }
     drop((unix, tcp));
@@ -91,10 +88,7 @@ async fn a_listener_that_was_dropped_during_an_outage_stays_closed() {
     let folder = ScratchDir::new();
     let socket = folder.path().join("nb.sock");
     let sim = sim();
-    let listener = sim
-        .listen(&format!("punix:{}", socket.display()))
-        .await
-        .unwrap();
+    let listener = sim.listen(&format!("punix:{}", socket.display())).await.unwrap();
     sim.go_down().await;
     drop(listener);
     sim.come_back().await.unwrap();
@@ -106,9 +100,7 @@ async fn in_process_connections_are_refused_during_an_outage() {
     let bed = Bed::new().await;
     bed.sim.go_down().await;
     bed.until_live(false).await;
-    let refused = Client::connect(config(bed.sim.connector()))
-        .await
-        .unwrap_err();
+    let refused = Client::connect(config(bed.sim.connector())).await.unwrap_err();
     assert!(refused.to_string().contains("refused"), "{refused}");
     bed.sim.come_back().await.unwrap();
     bed.until_live(true).await;

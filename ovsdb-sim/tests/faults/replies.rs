@@ -15,13 +15,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 async fn a_client_finds_out_that_a_transaction_with_a_lost_reply_was_committed() {
     let bed = Bed::new().await;
     for (loss, name) in [(Loss::Disconnected, "a"), (Loss::Crashed, "b")] {
-        bed.sim
-            .set_fault(FaultRule::from(Fault::LoseReply(loss)).once())
-            .unwrap();
+        bed.sim.set_fault(FaultRule::from(Fault::LoseReply(loss)).once()).unwrap();
         let outcome = bed.add(name).await;
-        let CommitOutcome::Unknown(lost) = outcome else {
-            panic!("{loss:?}: {outcome:?}")
-        };
+        let CommitOutcome::Unknown(lost) = outcome else { panic!("{loss:?}: {outcome:?}") };
         // The last update may be received before the end of the connection.
         let seen = switches(&bed.client.snapshot()).contains_key(name);
         assert_eq!(seen, loss == Loss::Disconnected);
@@ -43,13 +39,9 @@ async fn a_transaction_with_a_swallowed_reply_is_pending_until_the_connection_en
     let next = bed.add("b").await;
     assert!(matches!(next, CommitOutcome::Committed(_)), "{next:?}");
     assert!(!outcome.is_finished());
-    bed.sim
-        .set_fault(FaultRule::from(Fault::Drop).once())
-        .unwrap();
+    bed.sim.set_fault(FaultRule::from(Fault::Drop).once()).unwrap();
     let outcome = soon(outcome).await.unwrap();
-    let CommitOutcome::Unknown(lost) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let CommitOutcome::Unknown(lost) = outcome else { panic!("{outcome:?}") };
     soon(bed.client.wait_for_resync(&lost)).await.unwrap();
     bed.assert_switches(&["a", "b"]).await;
 }
@@ -62,10 +54,7 @@ async fn a_transaction_that_changes_nothing_has_no_reply_to_lose() {
     let mut txn = TxnBuilder::new(&bed.client.snapshot());
     txn.comment("nothing");
     let outcome = soon(bed.client.transact(txn.finish())).await;
-    assert!(
-        matches!(outcome, CommitOutcome::Committed(_)),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     assert_eq!(bed.sim.faults()[0].struck, 0);
 }
 
@@ -81,16 +70,10 @@ async fn a_client_waits_for_late_replies_which_stay_in_order() {
     let outcomes = ["a", "b", "c"].map(|name| bed.begin_to_add(name));
     for outcome in outcomes {
         let outcome = outcome.await.unwrap();
-        assert!(
-            matches!(outcome, CommitOutcome::Committed(_)),
-            "{outcome:?}"
-        );
+        assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
     }
     let passed = start.elapsed();
-    assert!(
-        passed >= HOUR && passed < HOUR + Duration::from_secs(1),
-        "not three: {passed:?}"
-    );
+    assert!(passed >= HOUR && passed < HOUR + Duration::from_secs(1), "not three: {passed:?}");
     bed.assert_switches(&["a", "b", "c"]).await;
 }
 
@@ -101,9 +84,7 @@ async fn a_client_leaves_a_server_that_answers_too_late() {
     bed.sim.set_fault(rule).unwrap();
     let start = Instant::now();
     let outcome = bed.begin_to_add("a").await.unwrap();
-    let CommitOutcome::Unknown(lost) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let CommitOutcome::Unknown(lost) = outcome else { panic!("{outcome:?}") };
     assert!(lost.to_string().contains("silent"), "{lost}");
     // Twice the probe interval.
     assert_eq!(start.elapsed().as_secs(), 10);

@@ -14,13 +14,8 @@ use crate::{Bed, config, connect, soon, switches};
 async fn refused_transactions_are_rejected_with_the_servers_error() {
     let bed = Bed::new().await;
     let error = OvsdbError::new("overloaded", "come back later");
-    let fault = Fault::Refuse {
-        method: Some("transact".to_owned()),
-        error: error.clone(),
-    };
-    bed.sim
-        .set_fault(FaultRule::from(fault).times(NonZeroU32::new(2).unwrap()))
-        .unwrap();
+    let fault = Fault::Refuse { method: Some("transact".to_owned()), error: error.clone() };
+    bed.sim.set_fault(FaultRule::from(fault).times(NonZeroU32::new(2).unwrap())).unwrap();
     for name in ["a", "b"] {
         let CommitOutcome::Rejected(rejected) = bed.add(name).await else {
             panic!("it was refused")
@@ -36,12 +31,8 @@ async fn a_commit_that_fails_changes_nothing() {
     let bed = Bed::new().await;
     let mut changes = bed.client.changes();
     let error = OvsdbError::new("I/O error", "No space left on device");
-    bed.sim
-        .set_fault(FaultRule::from(Fault::FailCommit(error.clone())).once())
-        .unwrap();
-    let CommitOutcome::Rejected(rejected) = bed.add("a").await else {
-        panic!("it failed")
-    };
+    bed.sim.set_fault(FaultRule::from(Fault::FailCommit(error.clone())).once()).unwrap();
+    let CommitOutcome::Rejected(rejected) = bed.add("a").await else { panic!("it failed") };
     assert_eq!(rejected.error, error);
     assert_eq!(bed.database.snapshot().row_count(), 0);
     assert!(matches!(bed.add("b").await, CommitOutcome::Committed(_)));
@@ -61,10 +52,7 @@ async fn a_client_falls_back_to_older_monitor_methods() {
             syntax: None,
             io_error: None,
         };
-        let fault = Fault::Refuse {
-            method: Some(method.to_owned()),
-            error,
-        };
+        let fault = Fault::Refuse { method: Some(method.to_owned()), error };
         bed.sim.set_fault(fault).unwrap();
         let client = connect(bed.sim.connector()).await;
         let mut changes = client.changes();
@@ -81,19 +69,9 @@ async fn a_client_falls_back_to_older_monitor_methods() {
 async fn a_client_reports_the_error_of_a_server_that_refuses_everything() {
     let bed = Bed::new().await;
     let error = OvsdbError::new("maintenance", "until noon");
-    bed.sim
-        .set_fault(Fault::Refuse {
-            method: None,
-            error,
-        })
-        .unwrap();
-    let refused = Client::connect(config(bed.sim.connector()))
-        .await
-        .unwrap_err();
-    assert!(
-        refused.to_string().contains("maintenance: until noon"),
-        "{refused}"
-    );
+    bed.sim.set_fault(Fault::Refuse { method: None, error }).unwrap();
+    let refused = Client::connect(config(bed.sim.connector())).await.unwrap_err();
+    assert!(refused.to_string().contains("maintenance: until noon"), "{refused}");
 }
 
 /// The server stops reading with a request of the former connection in its buffers, and executes it
@@ -104,9 +82,7 @@ async fn a_transaction_that_a_hanging_server_executes_later_is_neither_lost_nor_
     let rule = FaultRule::from(Fault::StopReading).on_connection(bed.connection());
     let hang = bed.sim.set_fault(rule).unwrap();
     let outcome = soon(bed.begin_to_add("a")).await.unwrap();
-    let CommitOutcome::Unknown(lost) = outcome else {
-        panic!("{outcome:?}")
-    };
+    let CommitOutcome::Unknown(lost) = outcome else { panic!("{outcome:?}") };
     bed.until_live(true).await;
     assert_eq!(switches(&bed.client.snapshot()).len(), 0);
     let resynced = timeout(Duration::from_secs(3600), bed.client.wait_for_resync(&lost)).await;

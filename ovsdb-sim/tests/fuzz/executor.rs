@@ -29,24 +29,14 @@ fn every_transaction_preserves_the_constraints() {
             let text = bed.transaction(step);
             inputs.set(inputs.get() + 1);
             let changed = bed.step(&text).map_err(|error| {
-                format!(
-                    "{error}\nafter {text}\non {}",
-                    generate::schema(seeds.schema)
-                )
+                format!("{error}\nafter {text}\non {}", generate::schema(seeds.schema))
             })?;
             commits.set(commits.get() + u64::from(changed));
         }
         bed.delete_all()
     });
-    println!(
-        "{} transactions, {} changed something",
-        inputs.get(),
-        commits.get()
-    );
-    assert!(
-        commits.get() * 20 > inputs.get(),
-        "hardly anything was committed"
-    );
+    println!("{} transactions, {} changed something", inputs.get(), commits.get());
+    assert!(commits.get() * 20 > inputs.get(), "hardly anything was committed");
 }
 
 struct Bed {
@@ -93,12 +83,7 @@ impl Bed {
         (reader.enter_array() && reader.next_element()).then_some(())?;
         reader.skip();
         let schema = self.database.schema().clone();
-        Some(decode_transaction(
-            reader,
-            &schema,
-            &mut self.strings,
-            &mut self.uuids,
-        ))
+        Some(decode_transaction(reader, &schema, &mut self.strings, &mut self.uuids))
     }
 
     /// Executes a transaction. Returns `true` if it changed anything.
@@ -106,9 +91,7 @@ impl Bed {
         let Some(mut transaction) = self.decode(text) else {
             return Ok(false);
         };
-        let execution = self
-            .database
-            .execute(&mut transaction, &Access::unrestricted());
+        let execution = self.database.execute(&mut transaction, &Access::unrestricted());
         let snapshot = self.database.snapshot();
         let after = Model::of(&snapshot);
         let changed = match &execution {
@@ -155,10 +138,7 @@ impl Bed {
             r#"["D",{{"op":"delete","table":"{table}","where":[["_uuid","==",["uuid","{uuid}"]]]}}]"#
         );
         let mut transaction = self.decode(&text).unwrap();
-        match self
-            .database
-            .execute(&mut transaction, &Access::unrestricted())
-        {
+        match self.database.execute(&mut transaction, &Access::unrestricted()) {
             Execution::Failed { error, .. } => Err(error.details.unwrap_or_default().into()),
             _ => Ok(()),
         }
@@ -172,10 +152,7 @@ impl Bed {
             .map(|table| format!(r#",{{"op":"delete","table":"{}","where":[]}}"#, table.name));
         let text = format!("[\"D\"{}]", operations.collect::<String>());
         let mut transaction = self.decode(&text).unwrap();
-        match self
-            .database
-            .execute(&mut transaction, &Access::unrestricted())
-        {
+        match self.database.execute(&mut transaction, &Access::unrestricted()) {
             Execution::Failed { error, .. } => Err(format!("not everything can go: {error}")),
             _ => match self.database.snapshot().row_count() {
                 0 => Ok(()),

@@ -30,9 +30,7 @@ pub(crate) fn schema(seed: u64) -> String {
 
 impl Generator {
     pub(crate) fn new(schema: &str) -> Self {
-        Self {
-            requests: Requests::new(schema),
-        }
+        Self { requests: Requests::new(schema) }
     }
 
     /// The parameters of a `transact` with an operation for each seed.

@@ -51,12 +51,8 @@ fn run<T: Debug>(
     let mut seed = [0; 32];
     let number = number("PATCHBAY_FUZZ_SEED").unwrap_or_default();
     seed[..8].copy_from_slice(&number.to_le_bytes());
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        max_shrink_iters: 500,
-        ..Config::default()
-    };
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let outcome = TestRunner::new_with_rng(config, rng)
         .run(strategy, |input| case(&input).map_err(TestCaseError::fail));

@@ -70,9 +70,7 @@ impl Model {
         let unreported = keys
             .into_iter()
             .find(|key| self.rows.get(key) != after.rows.get(key) && !reported.contains(key));
-        unreported.map_or(Ok(()), |key| {
-            Err(format!("the change of {key:?} is not reported"))
-        })
+        unreported.map_or(Ok(()), |key| Err(format!("the change of {key:?} is not reported")))
     }
 
     /// Checks all constraints.
@@ -110,12 +108,8 @@ impl Model {
 
     fn check_table(&self, snapshot: &Snapshot, id: TableId) -> Result<(), String> {
         let table = snapshot.schema().table(id);
-        let rows: Vec<&Row> = self
-            .rows
-            .iter()
-            .filter(|((table, _), _)| *table == id)
-            .map(|(_, row)| row)
-            .collect();
+        let rows: Vec<&Row> =
+            self.rows.iter().filter(|((table, _), _)| *table == id).map(|(_, row)| row).collect();
         if rows.len() > table.max_rows as usize {
             return Err(format!("{} rows in {}", rows.len(), table.name));
         }

@@ -12,9 +12,7 @@ pub(crate) fn watch() {
         std::panic::set_hook(Box::new(move |info| {
             // A panic in a test's own thread fails the test.
             if std::thread::current().name() == Some("tokio-rt-worker") {
-                SEEN.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(info.to_string());
+                SEEN.lock().unwrap_or_else(PoisonError::into_inner).push(info.to_string());
             }
             former(info);
         }));
@@ -27,9 +25,5 @@ pub(crate) fn watch() {
 /// The text of the panics.
 pub(crate) fn check() -> Result<(), String> {
     let seen = std::mem::take(&mut *SEEN.lock().unwrap_or_else(PoisonError::into_inner));
-    if seen.is_empty() {
-        Ok(())
-    } else {
-        Err(seen.join("\n"))
-    }
+    if seen.is_empty() { Ok(()) } else { Err(seen.join("\n")) }
 }

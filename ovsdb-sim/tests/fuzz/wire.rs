@@ -45,16 +45,8 @@ fn no_bytes_stop_a_server() {
         panics::check().map_err(|error| format!("{error}\nafter {}", shown(&stream)))
     });
     let peak = peak_memory();
-    println!(
-        "{} messages, {} replies, {} MiB at most",
-        inputs.get(),
-        replies.get(),
-        peak >> 20
-    );
-    assert!(
-        replies.get() * 5 > inputs.get(),
-        "hardly anything was answered"
-    );
+    println!("{} messages, {} replies, {} MiB at most", inputs.get(), replies.get(), peak >> 20);
+    assert!(replies.get() * 5 > inputs.get(), "hardly anything was answered");
     assert!(peak < MAX_MEMORY_BYTES, "{peak} bytes");
 }
 
@@ -65,10 +57,7 @@ fn no_bytes_make_the_decoder_panic() {
         let whole = texts(&bytes, bytes.len());
         for piece in [1, 7, 64] {
             if texts(&bytes, piece) != whole {
-                return Err(format!(
-                    "pieces of {piece}: {}",
-                    shown(std::slice::from_ref(&bytes))
-                ));
+                return Err(format!("pieces of {piece}: {}", shown(std::slice::from_ref(&bytes))));
             }
         }
         Ok(())
@@ -101,11 +90,7 @@ fn stream(seeds: &Seeds) -> Vec<Vec<u8>> {
     let mut generator = Generator::new(&schema);
     let message = |(id, step): (usize, &Vec<u64>)| {
         let (method, params) = generator.request(step, &schema);
-        let id = if method == "cancel" {
-            "null".to_owned()
-        } else {
-            (id % 20).to_string()
-        };
+        let id = if method == "cancel" { "null".to_owned() } else { (id % 20).to_string() };
         let text = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
         let rng = &mut StdRng::seed_from_u64(!step[0]);
         match rng.random_range(0..100) {
@@ -130,9 +115,7 @@ fn stream(seeds: &Seeds) -> Vec<Vec<u8>> {
 }
 
 fn shown(stream: &[Vec<u8>]) -> String {
-    let lines = stream
-        .iter()
-        .map(|message| message.escape_ascii().to_string());
+    let lines = stream.iter().map(|message| message.escape_ascii().to_string());
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -170,25 +153,12 @@ struct Bed {
 impl Bed {
     async fn new(schema: u64) -> Self {
         let schema = DatabaseSchema::parse(generate::schema(schema).as_bytes()).unwrap();
-        let limits = Limits {
-            message: 1 << 20,
-            backlog: 1 << 20,
-            ..Limits::default()
-        };
-        let sim = Sim::builder()
-            .schema(Arc::new(schema))
-            .limits(limits)
-            .seed(1)
-            .build()
-            .unwrap();
+        let limits = Limits { message: 1 << 20, backlog: 1 << 20, ..Limits::default() };
+        let sim = Sim::builder().schema(Arc::new(schema)).limits(limits).seed(1).build().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("db.sock");
         let listener = sim.listen(&format!("punix:{}", socket.display())).await;
-        Self {
-            _listener: listener.unwrap(),
-            _folder: folder,
-            socket,
-        }
+        Self { _listener: listener.unwrap(), _folder: folder, socket }
     }
 }
 

@@ -24,11 +24,7 @@ impl Bed {
         let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
         let sim = Sim::builder().schema(schema).model(model).build().unwrap();
         let target = format!("punix:{}", folder.path().join("db.sock").display());
-        Self {
-            _listener: sim.listen(&target).await.unwrap(),
-            sim,
-            folder,
-        }
+        Self { _listener: sim.listen(&target).await.unwrap(), sim, folder }
     }
 
     async fn client(&self) -> Client {
@@ -50,9 +46,7 @@ async fn since(client: &mut Client, id: &str) -> (bool, String, Vec<i64>) {
     let params = format!(r#"["D","m",{{"T":{{"columns":["i"]}}}},"{id}"]"#);
     let result = client.call("monitor_cond_since", &params).await.unwrap();
     client.call("monitor_cancel", r#"["m"]"#).await.unwrap();
-    let Json::Array(result) = result else {
-        panic!("{result:?}")
-    };
+    let Json::Array(result) = result else { panic!("{result:?}") };
     let mut values = Vec::new();
     if let Some(Json::Object(rows)) = result[2].get("T") {
         for row in rows.values() {
@@ -110,12 +104,8 @@ async fn roles_are_in_the_server_row_and_without_a_leader_changes_wait() {
     watcher.call("monitor_cond", &params).await.unwrap();
     let next = async |watcher: &mut Client| {
         let update = watcher.next().await.unwrap();
-        let Some(Json::Array(params)) = update.get("params") else {
-            panic!("{update:?}")
-        };
-        let Some(Json::Object(rows)) = params[1].get("Database") else {
-            panic!("{update:?}")
-        };
+        let Some(Json::Array(params)) = update.get("params") else { panic!("{update:?}") };
+        let Some(Json::Object(rows)) = params[1].get("Database") else { panic!("{update:?}") };
         rows.values().next().unwrap().to_text()
     };
     let database = bed.database();
@@ -125,10 +115,7 @@ async fn roles_are_in_the_server_row_and_without_a_leader_changes_wait() {
     assert_eq!(next(&mut watcher).await, r#"{"modify":{"index":3}}"#);
 
     database.set_role(Role::Disconnected).unwrap();
-    assert_eq!(
-        next(&mut watcher).await,
-        r#"{"modify":{"connected":false}}"#
-    );
+    assert_eq!(next(&mut watcher).await, r#"{"modify":{"connected":false}}"#);
     client.request("transact", &insert(2), 2).await;
     let select = r#"["D",{"op":"select","table":"T","where":[],"columns":["i"]}]"#;
     let rows = client.call("transact", select).await.unwrap();
@@ -149,14 +136,9 @@ async fn clusters_have_no_ephemeral_columns() {
     let mut client = bed.client().await;
     let schema = client.call("get_schema", r#"["D"]"#).await.unwrap();
     assert!(!schema.to_text().contains("ephemeral"));
-    client
-        .request("convert", &format!(r#"["D",{SCHEMA}]"#), 1)
-        .await;
+    client.request("convert", &format!(r#"["D",{SCHEMA}]"#), 1).await;
     let reply = client.next().await.unwrap().to_text();
-    assert!(
-        reply.contains("clusters do not support ephemeral columns"),
-        "{reply}"
-    );
+    assert!(reply.contains("clusters do not support ephemeral columns"), "{reply}");
 }
 
 #[tokio::test]
@@ -168,10 +150,7 @@ async fn a_conversion_begins_a_new_history() {
     aware.call("transact", &insert(1)).await.unwrap();
     let (_, before, _) = since(&mut aware, ZERO).await;
     let schema = r#"{"name":"D","tables":{"T":{"columns":{"i":{"type":"integer"}}}}}"#;
-    aware
-        .call("convert", &format!(r#"["D",{schema}]"#))
-        .await
-        .unwrap();
+    aware.call("convert", &format!(r#"["D",{schema}]"#)).await.unwrap();
     unaware.until_closed().await;
     let (found, after, values) = since(&mut aware, &before).await;
     assert!(!found && before != after);

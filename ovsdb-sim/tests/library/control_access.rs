@@ -9,16 +9,11 @@ use tokio::net::TcpStream;
 /// Sends an HTTP request with these headers and returns the status of the answer.
 async fn status(address: SocketAddr, method: &str, headers: &[(&str, &str)], body: &str) -> String {
     let len = body.len();
-    let headers: String = headers
-        .iter()
-        .flat_map(|(name, value)| [name, ": ", value, "\r\n"])
-        .collect();
+    let headers: String =
+        headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
     let text = format!("{method} / HTTP/1.1\r\ncontent-length: {len}\r\n{headers}");
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(format!("{text}\r\n{body}").as_bytes())
-        .await
-        .unwrap();
+    stream.write_all(format!("{text}\r\n{body}").as_bytes()).await.unwrap();
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await.unwrap();
     String::from_utf8(answer[9..].to_vec()).unwrap()
@@ -54,11 +49,7 @@ async fn web_pages_and_foreign_hosts_are_refused() {
         &[("host", own.as_str()), ("origin", "null")],
     ] {
         assert_eq!(go_down(address, refused).await, "403", "{refused:?}");
-        assert_eq!(
-            open_web_socket(address, refused).await,
-            "403",
-            "{refused:?}"
-        );
+        assert_eq!(open_web_socket(address, refused).await, "403", "{refused:?}");
     }
     assert!(sim.connect().is_ok(), "the server is up");
     for host in [own.as_str(), "localhost"] {
@@ -83,11 +74,7 @@ async fn other_addresses_need_a_token() {
         &[host, ("authorization", "secret")],
     ] {
         assert_eq!(go_down(address, refused).await, "401", "{refused:?}");
-        assert_eq!(
-            open_web_socket(address, refused).await,
-            "401",
-            "{refused:?}"
-        );
+        assert_eq!(open_web_socket(address, refused).await, "401", "{refused:?}");
     }
     let token = ("authorization", "Bearer secret");
     let page = ("origin", "http://evil.example");

@@ -21,11 +21,7 @@ fn schema() -> Arc<DatabaseSchema> {
 }
 
 fn sim(model: Model) -> Sim {
-    Sim::builder()
-        .schema(schema())
-        .model(model)
-        .build()
-        .unwrap()
+    Sim::builder().schema(schema()).model(model).build().unwrap()
 }
 
 /// The rows of `_Server`.
@@ -34,15 +30,7 @@ fn server_rows(sim: &Sim) -> Vec<String> {
     let (id, table) = snapshot.schema().table_by_name("Database").unwrap();
     let rows = snapshot.table(id).iter().map(|row| {
         let column = |name| row.get(table.column_id(name).unwrap()).into_owned();
-        let columns = [
-            "name",
-            "model",
-            "leader",
-            "connected",
-            "cid",
-            "sid",
-            "index",
-        ];
+        let columns = ["name", "model", "leader", "connected", "cid", "sid", "index"];
         // The ids differ between clusters.
         let columns = columns.map(|name| match format!("{:?}", column(name)) {
             id if id.parse::<Uuid>().is_ok() => "id".to_owned(),
@@ -58,12 +46,8 @@ fn server_rows(sim: &Sim) -> Vec<String> {
 #[test]
 fn an_added_database_is_listed_like_an_initial_one() {
     for model in [Model::Standalone, Model::Clustered] {
-        let from_the_beginning = Sim::builder()
-            .schema(schema())
-            .schema(nb::schema())
-            .model(model)
-            .build()
-            .unwrap();
+        let from_the_beginning =
+            Sim::builder().schema(schema()).schema(nb::schema()).model(model).build().unwrap();
         let added = sim(model);
         added.add_database(nb::schema()).unwrap();
         let found = server_rows(&added);
@@ -101,10 +85,7 @@ fn an_opened_file_is_the_journal_until_the_removal() {
     let add_switch = |sim: &Sim, name: &str| {
         let database = sim.database(NB).unwrap();
         let mut txn = database.txn();
-        let switch = LogicalSwitch {
-            name: name.to_owned(),
-            ..Default::default()
-        };
+        let switch = LogicalSwitch { name: name.to_owned(), ..Default::default() };
         txn.insert(&switch).unwrap();
         database.transact(&txn.finish())
     };
@@ -134,15 +115,10 @@ fn an_opened_file_is_the_journal_until_the_removal() {
 #[tokio::test(start_paused = true)]
 async fn a_client_returns_with_its_database() {
     let sim = Sim::builder().build().unwrap();
-    let client = Client::connect(Config::new(sim.connector().into(), NB))
-        .await
-        .unwrap();
+    let client = Client::connect(Config::new(sim.connector().into(), NB)).await.unwrap();
     sim.remove_database(NB).unwrap();
     let database = sim.add_database(nb::schema()).unwrap();
-    let switch = LogicalSwitch {
-        name: "sw0".to_owned(),
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: "sw0".to_owned(), ..Default::default() };
     let mut txn = database.txn();
     txn.insert(&switch).unwrap();
     database.transact(&txn.finish()).unwrap();
@@ -154,10 +130,7 @@ async fn a_client_returns_with_its_database() {
     .await
     .unwrap();
     let txn = patchbay_engine::txn::TxnBuilder::new(&client.snapshot()).finish();
-    assert!(matches!(
-        client.transact(txn).await,
-        CommitOutcome::Committed(_)
-    ));
+    assert!(matches!(client.transact(txn).await, CommitOutcome::Committed(_)));
 }
 
 /// Without waiting for the next update of their status.
@@ -215,18 +188,12 @@ async fn a_long_transaction_does_not_outlive_its_database() {
         let head = r#"{"id":1,"method":"transact","params":["D""#;
         let half = operation.repeat((4 << 20) / operation.len());
         let mut stream = sim.connect().unwrap();
-        stream
-            .write_all(format!("{aware}{head}{half}").as_bytes())
-            .await
-            .unwrap();
+        stream.write_all(format!("{aware}{head}{half}").as_bytes()).await.unwrap();
         sim.remove_database("D").unwrap();
         if comes_back {
             sim.add_database(schema()).unwrap();
         }
-        stream
-            .write_all(format!("{half}]}}").as_bytes())
-            .await
-            .unwrap();
+        stream.write_all(format!("{half}]}}").as_bytes()).await.unwrap();
         let mut received = String::new();
         while !received.contains(r#""id":1"#) {
             let mut piece = [0; 4096];

@@ -24,20 +24,13 @@ async fn clients() -> Vec<(Sim, SimDatabase, Client)> {
         };
         beds.push((sim, database, client));
     }
-    assert_eq!(
-        beds[0].0.connections(),
-        [],
-        "an embedded client has no connection"
-    );
+    assert_eq!(beds[0].0.connections(), [], "an embedded client has no connection");
     assert_eq!(beds[1].0.connections().len(), 1);
     beds
 }
 
 fn switch(name: &str) -> LogicalSwitch {
-    LogicalSwitch {
-        name: name.to_owned(),
-        ..Default::default()
-    }
+    LogicalSwitch { name: name.to_owned(), ..Default::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -45,10 +38,7 @@ async fn commits_are_in_the_snapshot() {
     for (_sim, database, client) in clients().await {
         assert!(client.is_live());
         let mut txn = TxnBuilder::new(&client.snapshot());
-        let port = LogicalRouterPort {
-            name: "lrp0".into(),
-            ..Default::default()
-        };
+        let port = LogicalRouterPort { name: "lrp0".into(), ..Default::default() };
         let router = LogicalRouter {
             name: "lr0".into(),
             ports: [txn.insert(&port).unwrap()].into(),
@@ -60,11 +50,7 @@ async fn commits_are_in_the_snapshot() {
             committed.results[..],
             [OperationResult::Inserted(_), OperationResult::Inserted(_)]
         ));
-        let row = client
-            .snapshot()
-            .get(committed.resolve(router))
-            .unwrap()
-            .unwrap();
+        let row = client.snapshot().get(committed.resolve(router)).unwrap().unwrap();
         assert_eq!((&*row.name, row.ports.len()), ("lr0", 1));
         assert_eq!(database.snapshot().row_count(), 2);
     }
@@ -100,10 +86,7 @@ async fn rejections_have_the_same_errors() {
         said.push(words);
         assert_eq!(client.snapshot().row_count(), 1);
     }
-    assert!(
-        said[0][1].contains("referential integrity violation"),
-        "{said:?}"
-    );
+    assert!(said[0][1].contains("referential integrity violation"), "{said:?}");
     assert_eq!(said[0], said[1]);
 }
 

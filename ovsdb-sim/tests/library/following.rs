@@ -35,11 +35,7 @@ impl Server {
         let socket = folder.path().join(name);
         let target = format!("punix:{}", socket.display());
         let listener = sim.listen(&target).await.unwrap();
-        Self {
-            sim,
-            socket,
-            _listener: listener,
-        }
+        Self { sim, socket, _listener: listener }
     }
 
     async fn source(folder: &ScratchDir, model: Model) -> Self {
@@ -69,9 +65,7 @@ impl Server {
     /// Waits until the table has this content.
     async fn wait_for(&self, content: &[i64]) {
         let mut client = self.client().await;
-        client
-            .wait_until(ALL, |reply| values(reply) == content)
-            .await;
+        client.wait_until(ALL, |reply| values(reply) == content).await;
     }
 
     /// The row of the database in `_Server`.
@@ -146,8 +140,7 @@ fn error(reply: &Json) -> String {
         Some(error.get("details").unwrap_or(error).clone())
     };
     let text = of_operation(reply).or_else(|| of_request(reply));
-    text.and_then(|text| text.as_str().map(str::to_owned))
-        .unwrap_or_default()
+    text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 #[tokio::test]
@@ -207,10 +200,7 @@ async fn writes_wait_for_a_source_that_is_away_and_reads_do_not() {
     let mut client = relay.client().await;
     // One that the relay itself refuses needs no source.
     let wrong = r#"{"op":"insert","table":"T","row":{"nope":1}}"#;
-    assert_eq!(
-        error(&client.transact(wrong).await),
-        "No column nope in table T."
-    );
+    assert_eq!(error(&client.transact(wrong).await), "No column nope in table T.");
     let params = format!(r#"["D",{}]"#, insert(2));
     client.request("transact", &params, "\"write\"").await;
     assert_eq!(values(&client.ask("transact", ALL).await), [1]);
@@ -246,13 +236,8 @@ async fn a_client_can_cancel_what_is_forwarded_and_leave_it_behind() {
     client.request("transact", &params, "\"write\"").await;
     client.request("transact", &params, "\"write\"").await;
     let duplicate = client.next().await.unwrap();
-    assert!(
-        error(&duplicate).contains("duplicate request ID"),
-        "{duplicate:?}"
-    );
-    client
-        .send(br#"{"id":null,"method":"cancel","params":["write"]}"#)
-        .await;
+    assert!(error(&duplicate).contains("duplicate request ID"), "{duplicate:?}");
+    client.send(br#"{"id":null,"method":"cancel","params":["write"]}"#).await;
     let canceled = client.next().await.unwrap();
     assert_eq!(error(&canceled), "canceled");
     client.request("transact", &params, "\"write\"").await;
@@ -270,30 +255,20 @@ async fn a_relay_follows_a_conversion_of_its_source_and_refuses_its_own() {
     let relay = Server::relay(&folder, "relay", &source.remote()).await;
     let mut client = relay.client().await;
     client.transact(&insert(1)).await;
-    client
-        .call("monitor", r#"["D","m",{"T":{}}]"#)
-        .await
-        .unwrap();
+    client.call("monitor", r#"["D","m",{"T":{}}]"#).await.unwrap();
     let mut unaware = Client::connect(&relay.socket).await;
     assert!(unaware.is_served().await);
     let convert = format!(r#"["D",{CONVERTED}]"#);
     let refused = client.ask("convert", &convert).await;
     assert!(error(&refused).contains("it is a relay's"), "{refused:?}");
-    source
-        .client()
-        .await
-        .call("convert", &convert)
-        .await
-        .unwrap();
+    source.client().await.call("convert", &convert).await.unwrap();
     let canceled = client.next().await.unwrap();
     let method = canceled.get("method").and_then(Json::as_str);
     assert_eq!(method, Some("monitor_canceled"));
     unaware.until_closed().await;
     let schema = client.call("get_schema", r#"["D"]"#).await.unwrap();
     assert_eq!(schema.get("version").and_then(Json::as_str), Some("2.0.0"));
-    let reply = client
-        .transact(r#"{"op":"insert","table":"T","row":{"j":1}}"#)
-        .await;
+    let reply = client.transact(r#"{"op":"insert","table":"T","row":{"j":1}}"#).await;
     assert_eq!(error(&reply), "");
 }
 
@@ -331,9 +306,7 @@ async fn a_backup_is_a_copy_with_a_journal_that_clients_cannot_change() {
     let refused = client.transact(&insert(2)).await;
     let read_only = "insert operation not allowed when database server is in read only mode";
     assert_eq!(error(&refused), read_only);
-    let refused = client
-        .ask("convert", &format!(r#"["D",{CONVERTED}]"#))
-        .await;
+    let refused = client.ask("convert", &format!(r#"["D",{CONVERTED}]"#)).await;
     let read_only = "conversion is not allowed for read-only database D";
     assert_eq!(error(&refused), read_only);
     source.client().await.transact(&insert(2)).await;
@@ -362,11 +335,7 @@ async fn a_backup_keeps_excluded_tables() {
     source.client().await.transact(&both).await;
     let backup = Sim::builder().schema(schema(SCHEMA)).build().unwrap();
     let backup = Server::listen(backup, &folder, "backup").await;
-    backup
-        .client()
-        .await
-        .transact(&format!("{other},{other}"))
-        .await;
+    backup.client().await.transact(&format!("{other},{other}")).await;
     backup.sim.start_backup(&source.remote(), "D:U,E:T");
     backup.wait_for(&[1]).await;
     source.client().await.transact(other).await;
@@ -389,9 +358,7 @@ async fn a_database_that_cannot_be_a_backup_becomes_active() {
     ] {
         server.sim.start_backup(&remote, "");
         let mut client = server.client().await;
-        client
-            .wait_until(&write, |reply| error(reply).is_empty())
-            .await;
+        client.wait_until(&write, |reply| error(reply).is_empty()).await;
     }
 }
 
@@ -403,11 +370,7 @@ async fn serve_script(listener: UnixListener, content: &'static str) {
         loop {
             while let Some(text) = framer.next_text().unwrap() {
                 let request = Json::from_text(text.as_text());
-                let method = request
-                    .get("method")
-                    .and_then(Json::as_str)
-                    .unwrap()
-                    .to_owned();
+                let method = request.get("method").and_then(Json::as_str).unwrap().to_owned();
                 let result = match method.as_str() {
                     "monitor_cond" => {
                         r#"{"Database":{"00000000-0000-4000-8000-000000000001":{"initial":
@@ -443,8 +406,7 @@ async fn a_relay_does_not_serve_content_that_violates_the_schema() {
         "00000000-0000-4000-8000-000000000002":{"initial":{"t":["uuid","00000000-0000-4000-8000-000000000003"]}}}}]"#;
     let hostile = tokio::spawn(serve_script(listener, content));
     let sim = Sim::builder().without_default_database().build().unwrap();
-    sim.add_relay("D", &format!("unix:{}", socket.display()))
-        .unwrap();
+    sim.add_relay("D", &format!("unix:{}", socket.display())).unwrap();
     let relay = Server::listen(sim, &folder, "relay").await;
     relay.sim.wait_for_sources().await;
     let reply = relay.client().await.ask("get_schema", r#"["D"]"#).await;

@@ -14,12 +14,8 @@ use uuid::Uuid;
 async fn fill(seed: u64) -> BTreeMap<String, Uuid> {
     let sim = Sim::builder()
         .seed(seed)
-        .rows("OVN_Northbound", |txn| {
-            txn.insert(&switch("first")).map(drop)
-        })
-        .rows("OVN_Northbound", |txn| {
-            txn.insert(&switch("second")).map(drop)
-        })
+        .rows("OVN_Northbound", |txn| txn.insert(&switch("first")).map(drop))
+        .rows("OVN_Northbound", |txn| txn.insert(&switch("second")).map(drop))
         .build()
         .unwrap();
     let database = sim.database("OVN_Northbound").unwrap();
@@ -34,49 +30,31 @@ async fn fill(seed: u64) -> BTreeMap<String, Uuid> {
         let connected = Client::connect(config).await.unwrap();
         for number in 0..2 {
             let mut txn = TxnBuilder::new(&connected.snapshot());
-            let port = LogicalRouterPort {
-                name: format!("port {client}{number}"),
-                ..Default::default()
-            };
+            let port =
+                LogicalRouterPort { name: format!("port {client}{number}"), ..Default::default() };
             let router = LogicalRouter {
                 name: format!("router {client}{number}"),
                 ports: [txn.insert(&port).unwrap()].into(),
                 ..Default::default()
             };
             txn.insert(&router).unwrap();
-            connected
-                .transact(txn.finish())
-                .await
-                .into_result()
-                .unwrap();
+            connected.transact(txn.finish()).await.into_result().unwrap();
         }
     }
     names(&database.snapshot())
 }
 
 fn switch(name: &str) -> LogicalSwitch {
-    LogicalSwitch {
-        name: name.to_owned(),
-        ..Default::default()
-    }
+    LogicalSwitch { name: name.to_owned(), ..Default::default() }
 }
 
 fn names(snapshot: &Snapshot) -> BTreeMap<String, Uuid> {
     let switches = snapshot.typed::<LogicalSwitch>();
     let routers = snapshot.typed::<LogicalRouter>();
     let ports = snapshot.typed::<LogicalRouterPort>();
-    let switches = switches
-        .iter()
-        .map(|row| row.unwrap())
-        .map(|(at, row)| (row.name, at.uuid));
-    let routers = routers
-        .iter()
-        .map(|row| row.unwrap())
-        .map(|(at, row)| (row.name, at.uuid));
-    let ports = ports
-        .iter()
-        .map(|row| row.unwrap())
-        .map(|(at, row)| (row.name, at.uuid));
+    let switches = switches.iter().map(|row| row.unwrap()).map(|(at, row)| (row.name, at.uuid));
+    let routers = routers.iter().map(|row| row.unwrap()).map(|(at, row)| (row.name, at.uuid));
+    let ports = ports.iter().map(|row| row.unwrap()).map(|(at, row)| (row.name, at.uuid));
     switches.chain(routers).chain(ports).collect()
 }
 
@@ -98,22 +76,13 @@ fn errors_of_initial_rows_name_the_database() {
     assert_eq!(error, "there is no database Nowhere to put rows into");
     let twice = Sim::builder().rows("OVN_Northbound", |txn| {
         for _ in 0..2 {
-            txn.insert(&LogicalRouterPort {
-                name: "twice".into(),
-                ..Default::default()
-            })?;
+            txn.insert(&LogicalRouterPort { name: "twice".into(), ..Default::default() })?;
         }
         Ok(())
     });
     // Nothing refers to the ports, so they are collected at once, and their names do not conflict.
     assert_eq!(
-        twice
-            .build()
-            .unwrap()
-            .database("OVN_Northbound")
-            .unwrap()
-            .snapshot()
-            .row_count(),
+        twice.build().unwrap().database("OVN_Northbound").unwrap().snapshot().row_count(),
         0
     );
     let bad = Sim::builder().rows("OVN_Northbound", |txn| {
@@ -125,9 +94,6 @@ fn errors_of_initial_rows_name_the_database() {
         )
     });
     let error = bad.build().unwrap_err().to_string();
-    assert!(
-        error.starts_with("the initial rows of database OVN_Northbound: "),
-        "{error}"
-    );
+    assert!(error.starts_with("the initial rows of database OVN_Northbound: "), "{error}");
     assert!(error.contains("referential integrity violation"), "{error}");
 }

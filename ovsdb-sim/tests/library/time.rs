@@ -19,10 +19,7 @@ struct Raw {
 
 impl Raw {
     fn new(sim: &Sim) -> Self {
-        Self {
-            stream: sim.connect().unwrap(),
-            framer: Framer::new(1 << 20),
-        }
+        Self { stream: sim.connect().unwrap(), framer: Framer::new(1 << 20) }
     }
 
     async fn send(&mut self, text: &str) {
@@ -34,13 +31,7 @@ impl Raw {
             if let Some(text) = self.framer.next_text().unwrap() {
                 return Json::parse(text.as_text().bytes()).unwrap();
             }
-            assert!(
-                self.stream
-                    .read_buf(self.framer.buffer_mut())
-                    .await
-                    .unwrap()
-                    > 0
-            );
+            assert!(self.stream.read_buf(self.framer.buffer_mut()).await.unwrap() > 0);
         }
     }
 }
@@ -64,10 +55,7 @@ async fn a_wait_ends_after_an_hour_and_not_before() {
     assert!(start.elapsed() >= HOUR, "{:?}", start.elapsed());
     let text = reply.to_text();
     assert!(text.contains(r#""error":"timed out""#), "{text}");
-    assert!(
-        text.contains(r#"\"wait\" timed out after 3600000 ms"#),
-        "{text}"
-    );
+    assert!(text.contains(r#"\"wait\" timed out after 3600000 ms"#), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,10 +68,7 @@ async fn a_wait_ends_when_it_is_satisfied() {
     let owner = tokio::spawn(async move {
         sleep(HOUR / 2).await;
         let mut txn = database.txn();
-        let row = LogicalSwitch {
-            name: "sw0".into(),
-            ..Default::default()
-        };
+        let row = LogicalSwitch { name: "sw0".into(), ..Default::default() };
         txn.insert(&row).unwrap();
         database.transact(&txn.finish()).unwrap();
     });

@@ -19,10 +19,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(socket: &Path) -> Self {
-        Self {
-            stream: UnixStream::connect(socket).await.unwrap(),
-            framer: Framer::new(usize::MAX),
-        }
+        Self { stream: UnixStream::connect(socket).await.unwrap(), framer: Framer::new(usize::MAX) }
     }
 
     /// Sends bytes, unless the server has closed the connection.
@@ -43,11 +40,8 @@ impl Client {
             if let Some(text) = self.framer.next_text().unwrap() {
                 return Some(Json::from_text(text.as_text()));
             }
-            let read = timeout(
-                REACTION_TIMEOUT,
-                self.stream.read_buf(self.framer.buffer_mut()),
-            )
-            .await;
+            let read =
+                timeout(REACTION_TIMEOUT, self.stream.read_buf(self.framer.buffer_mut())).await;
             if read.expect("the server should say something").unwrap_or(0) == 0 {
                 return None;
             }

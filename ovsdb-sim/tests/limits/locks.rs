@@ -15,10 +15,7 @@ async fn a_client_reads_that_it_waits_before_it_gets_the_lock() {
     for round in 0..ROUNDS {
         first.call("lock", r#"["l"]"#).await.unwrap();
         // The owner unlocks while the other client requests the lock.
-        tokio::join!(
-            first.request("unlock", r#"["l"]"#, 1),
-            second.request("lock", r#"["l"]"#, 2)
-        );
+        tokio::join!(first.request("unlock", r#"["l"]"#, 1), second.request("lock", r#"["l"]"#, 2));
         let reply = second.next().await.unwrap();
         let is_reply = reply.get("id").is_some_and(|id| *id != Json::Null);
         assert!(is_reply, "round {round}: {}", reply.to_text());

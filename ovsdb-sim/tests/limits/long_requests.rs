@@ -37,10 +37,8 @@ fn a_long_request_delays_no_session_without_that_database() {
     wait_for_reply(&mut send(&bed.socket, &fill));
     // A short text whose execution takes seconds.
     let add = r#"{"op":"mutate","table":"A","where":[],"mutations":[["i","+=",1]]}"#;
-    let long = format!(
-        r#"{{"id":1,"method":"transact","params":["D",{}]}}"#,
-        vec![add; 150].join(",")
-    );
+    let long =
+        format!(r#"{{"id":1,"method":"transact","params":["D",{}]}}"#, vec![add; 150].join(","));
     // One executes, others wait for it, and others end their connections.
     let mut busy: Vec<_> = (0..2 * THREADS).map(|_| send(&bed.socket, &long)).collect();
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -49,10 +47,7 @@ fn a_long_request_delays_no_session_without_that_database() {
         ("get_schema", r#"["D"]"#),
         ("list_dbs", "[]"),
         ("lock", r#"["l"]"#),
-        (
-            "transact",
-            r#"["_Server",{"op":"select","table":"Database","where":[]}]"#,
-        ),
+        ("transact", r#"["_Server",{"op":"select","table":"Database","where":[]}]"#),
     ] {
         let text = format!(r#"{{"id":1,"method":"{method}","params":{params}}}"#);
         wait_for_reply(&mut send(&bed.socket, &text));
@@ -62,8 +57,5 @@ fn a_long_request_delays_no_session_without_that_database() {
         stream.set_nonblocking(true).unwrap();
         stream.read(&mut [0; 64]).err()
     });
-    assert!(
-        last.count() >= 2 * THREADS - 1,
-        "the others waited for long requests"
-    );
+    assert!(last.count() >= 2 * THREADS - 1, "the others waited for long requests");
 }

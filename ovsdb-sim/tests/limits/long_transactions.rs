@@ -21,9 +21,7 @@ fn inserts() -> Vec<String> {
 async fn count(bed: &Bed) -> usize {
     let select = r#"["D",{"op":"select","table":"A","where":[],"columns":["_uuid"]}]"#;
     let result = bed.client().await.call("transact", select).await.unwrap();
-    let Json::Array(results) = result else {
-        panic!("an array")
-    };
+    let Json::Array(results) = result else { panic!("an array") };
     match results[0].get("rows") {
         Some(Json::Array(rows)) => rows.len(),
         _ => panic!("rows"),
@@ -46,9 +44,7 @@ async fn a_request_that_breaks_off_or_ends_differently_has_no_effect() {
         client
             .send(format!(r#"{{"method":"transact","params":["D",{inserts}{end}"#).as_bytes())
             .await;
-        tokio::io::AsyncWriteExt::shutdown(&mut client.stream)
-            .await
-            .unwrap_or_default();
+        tokio::io::AsyncWriteExt::shutdown(&mut client.stream).await.unwrap_or_default();
         assert!(client.next().await.is_none(), "no answer to {end}");
         assert_eq!(count(&bed).await, 0, "{end}");
     }
@@ -65,27 +61,13 @@ async fn a_request_with_an_invalid_operation_has_results_and_no_effect() {
         );
         let params = format!(r#"["D",{}]"#, operations.join(","));
         let result = bed.client().await.call("transact", &params).await.unwrap();
-        let Json::Array(results) = result else {
-            panic!("an array")
-        };
+        let Json::Array(results) = result else { panic!("an array") };
         assert_eq!(results.len(), operations.len());
         let error = results[broken].get("error").and_then(Json::as_str);
-        let expected = if broken == 0 {
-            "unknown column"
-        } else {
-            "duplicate uuid-name"
-        };
+        let expected = if broken == 0 { "unknown column" } else { "duplicate uuid-name" };
         assert_eq!(error, Some(expected), "{broken}");
-        assert!(
-            results[..broken]
-                .iter()
-                .all(|result| result.get("uuid").is_some())
-        );
-        assert!(
-            results[broken + 1..]
-                .iter()
-                .all(|result| *result == Json::Null)
-        );
+        assert!(results[..broken].iter().all(|result| result.get("uuid").is_some()));
+        assert!(results[broken + 1..].iter().all(|result| *result == Json::Null));
         assert_eq!(count(&bed).await, 0);
     }
     let params = format!(r#"["D",{}]"#, inserts().join(","));

@@ -37,18 +37,9 @@ impl Bed {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("db.sock");
         let schema = Arc::new(DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap());
-        let sim = Sim::builder()
-            .schema(schema)
-            .limits(limits)
-            .build()
-            .unwrap();
+        let sim = Sim::builder().schema(schema).limits(limits).build().unwrap();
         let listener = sim.listen(&format!("punix:{}", socket.display())).await;
-        Self {
-            sim,
-            _listener: listener.unwrap(),
-            _folder: folder,
-            socket,
-        }
+        Self { sim, _listener: listener.unwrap(), _folder: folder, socket }
     }
 
     async fn client(&self) -> Client {
@@ -75,11 +66,7 @@ fn insert(table: &str, text: &str) -> String {
 
 #[tokio::test]
 async fn a_message_longer_than_the_limit_ends_its_connection_only() {
-    let bed = Bed::new(Limits {
-        message: 1 << 20,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { message: 1 << 20, ..Limits::default() }).await;
     let (mut other, mut client) = (bed.client().await, bed.client().await);
     let fits = format!("[\"{}\"]", "x".repeat((1 << 20) - 100));
     assert!(client.call("echo", &fits).await.is_some());
@@ -94,11 +81,7 @@ async fn a_message_longer_than_the_limit_ends_its_connection_only() {
 
 #[tokio::test]
 async fn connections_above_the_limit_are_refused_even_all_at_once() {
-    let bed = Bed::new(Limits {
-        connections: 4,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { connections: 4, ..Limits::default() }).await;
     let mut clients = Vec::new();
     for _ in 0..50 {
         clients.push(bed.client().await);
@@ -119,12 +102,8 @@ async fn connections_above_the_limit_are_refused_even_all_at_once() {
 
 #[tokio::test]
 async fn one_peer_cannot_take_all_places() {
-    let bed = Bed::new(Limits {
-        connections: 4,
-        connections_per_peer: 3,
-        ..Limits::default()
-    })
-    .await;
+    let bed =
+        Bed::new(Limits { connections: 4, connections_per_peer: 3, ..Limits::default() }).await;
     let mut mine = Vec::new();
     for _ in 0..10 {
         mine.push(bed.client().await);
@@ -152,19 +131,12 @@ async fn one_peer_cannot_take_all_places() {
 #[tokio::test]
 async fn messages_that_are_not_complete_have_a_budget_together() {
     const PIECE: usize = 1 << 19;
-    let bed = Bed::new(Limits {
-        memory: 4 * PIECE,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { memory: 4 * PIECE, ..Limits::default() }).await;
     let mut other = bed.client().await;
     let mut holders = Vec::new();
     for _ in 0..8 {
         let mut client = bed.client().await;
-        let text = format!(
-            r#"{{"id":1,"method":"echo","params":["{}"#,
-            "x".repeat(PIECE)
-        );
+        let text = format!(r#"{{"id":1,"method":"echo","params":["{}"#, "x".repeat(PIECE));
         client.send(text.as_bytes()).await;
         holders.push(client);
     }
@@ -182,11 +154,7 @@ async fn messages_that_are_not_complete_have_a_budget_together() {
 
 #[tokio::test]
 async fn a_connection_with_too_many_unread_replies_is_closed() {
-    let bed = Bed::new(Limits {
-        connections: 1,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { connections: 1, ..Limits::default() }).await;
     let mut silent = bed.client().await;
     let long = format!("[\"{}\"]", "x".repeat(1 << 19));
     silent.request("echo", &long, 1).await;
@@ -196,11 +164,7 @@ async fn a_connection_with_too_many_unread_replies_is_closed() {
 
 #[tokio::test]
 async fn a_reply_cannot_grow_beyond_the_limit() {
-    let bed = Bed::new(Limits {
-        backlog: 1 << 20,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { backlog: 1 << 20, ..Limits::default() }).await;
     let (mut other, mut client) = (bed.client().await, bed.client().await);
     let row = insert("A", &"x".repeat(1 << 16));
     other.call("transact", &row).await.unwrap();
@@ -275,9 +239,7 @@ async fn a_long_read_delays_no_writer() {
     let filled = writer.call("transact", &format!("[\"D\"{rows}]")).await;
     assert!(filled.is_some());
     let select = r#",{"op":"select","table":"A","where":[["i","==",2]]}"#.repeat(SELECTS);
-    reader
-        .request("transact", &format!("[\"D\"{select}]"), 1)
-        .await;
+    reader.request("transact", &format!("[\"D\"{select}]"), 1).await;
     for _ in 0..20 {
         writer.call("transact", &insert("B", "x")).await.unwrap();
     }
@@ -287,9 +249,7 @@ async fn a_long_read_delays_no_writer() {
     let change = r#"["D",{"op":"update","table":"A","where":[],"row":{"i":2}}]"#;
     writer.call("transact", change).await.unwrap();
     let reply = reader.next().await.unwrap();
-    let Some(Json::Array(results)) = reply.get("result") else {
-        panic!("{}", reply.to_text())
-    };
+    let Some(Json::Array(results)) = reply.get("result") else { panic!("{}", reply.to_text()) };
     assert_eq!(results.len(), SELECTS);
     let first = results[0].to_text();
     assert!(results.iter().all(|result| result.to_text() == first));
@@ -311,11 +271,7 @@ async fn transactions_that_wait_for_other_tables_cost_a_commit_nothing() {
     for _ in 0..1000 {
         writer.call("transact", &insert("B", "x")).await.unwrap();
     }
-    assert!(
-        start.elapsed() < Duration::from_secs(180),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_secs(180), "{:?}", start.elapsed());
     writer.call("transact", &insert("A", "x")).await.unwrap();
     for id in 0..WAITING {
         let reply = waiting.next().await.unwrap();
@@ -344,16 +300,9 @@ async fn thousands_of_monitors_on_one_connection_begin_and_end() {
     }
     for id in 0..MONITORS {
         let params = format!("[{id}]");
-        assert!(
-            client.call("monitor_cancel", &params).await.is_some(),
-            "{id}"
-        );
+        assert!(client.call("monitor_cancel", &params).await.is_some(), "{id}");
     }
-    assert!(
-        start.elapsed() < Duration::from_secs(240),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_secs(240), "{:?}", start.elapsed());
     writer.call("transact", &insert("A", "x")).await.unwrap();
     assert!(client.is_served().await);
 }

@@ -10,13 +10,7 @@ use crate::client::Client;
 use crate::{Bed, insert};
 
 async fn few() -> Bed {
-    Bed::new(Limits {
-        locks: 2,
-        monitors: 2,
-        waiting_transactions: 2,
-        ..Limits::default()
-    })
-    .await
+    Bed::new(Limits { locks: 2, monitors: 2, waiting_transactions: 2, ..Limits::default() }).await
 }
 
 /// Reads the error in the next message.
@@ -55,11 +49,7 @@ async fn monitors_of_all_databases_are_counted() {
 
 #[tokio::test]
 async fn bytes_that_a_client_leaves_behind_are_counted_until_they_are_gone() {
-    let bed = Bed::new(Limits {
-        connection_memory: 5000,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { connection_memory: 5000, ..Limits::default() }).await;
     let (mut client, mut other) = (bed.client().await, bed.client().await);
     let error = r#"{"details":"a connection may not leave behind more than 5000 bytes","error":"resources exhausted"}"#;
     let text = |letter: &str| letter.repeat(3000);
@@ -76,11 +66,8 @@ async fn bytes_that_a_client_leaves_behind_are_counted_until_they_are_gone() {
     let id = format!("\"{}\"", text("w"));
     client.request("transact", wait, &id).await;
     assert_eq!(refused(&mut client).await, error);
-    let comment = format!(
-        r#"{},{{"op":"comment","comment":"{}"}}]"#,
-        &wait[..wait.len() - 1],
-        text("c")
-    );
+    let comment =
+        format!(r#"{},{{"op":"comment","comment":"{}"}}]"#, &wait[..wait.len() - 1], text("c"));
     client.request("transact", &comment, 1).await;
     assert_eq!(refused(&mut client).await, error);
     let clauses = vec![r#"["i","==",1]"#; 200].join(",");
@@ -97,10 +84,7 @@ async fn bytes_that_a_client_leaves_behind_are_counted_until_they_are_gone() {
     assert!(client.is_served().await);
     client.request("lock", &lock, 1).await;
     assert_eq!(refused(&mut client).await, error);
-    client
-        .call("transact", &insert("A", "x"))
-        .await
-        .expect("it ends the wait");
+    client.call("transact", &insert("A", "x")).await.expect("it ends the wait");
     client.call("lock", &lock).await.unwrap();
 }
 
@@ -138,10 +122,7 @@ async fn what_all_clients_leave_behind_is_bounded_and_ends_with_them() {
 #[tokio::test(start_paused = true)]
 async fn a_long_message_that_does_not_end_closes_its_connection() {
     let sim = Sim::builder()
-        .limits(Limits {
-            connection_memory: 1 << 20,
-            ..Limits::default()
-        })
+        .limits(Limits { connection_memory: 1 << 20, ..Limits::default() })
         .build()
         .unwrap();
     let mut stream = sim.connect().unwrap();
@@ -174,17 +155,11 @@ async fn a_long_message_that_does_not_end_closes_its_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_long_replies_is_disconnected_after_a_minute() {
     let sim = Sim::builder()
-        .limits(Limits {
-            connection_memory: 1 << 20,
-            ..Limits::default()
-        })
+        .limits(Limits { connection_memory: 1 << 20, ..Limits::default() })
         .build()
         .unwrap();
     let mut stream = sim.connect().unwrap();
-    let echo = format!(
-        r#"{{"id":1,"method":"echo","params":["{}"]}}"#,
-        "x".repeat(3 << 20)
-    );
+    let echo = format!(r#"{{"id":1,"method":"echo","params":["{}"]}}"#, "x".repeat(3 << 20));
     stream.write_all(echo.as_bytes()).await.unwrap();
     while !sim.connections().is_empty() {
         // Whitespace answers the probes, until the server does not read any more.

@@ -15,18 +15,12 @@ async fn filled(rows: usize, limits: Limits) -> (Bed, Client) {
     let mut client = bed.client().await;
     let row = |i| format!(r#",{{"op":"insert","table":"A","row":{{"i":{i}}}}}"#);
     let rows: String = (0..rows).map(row).collect();
-    client
-        .call("transact", &format!(r#"["D"{rows}]"#))
-        .await
-        .unwrap();
+    client.call("transact", &format!(r#"["D"{rows}]"#)).await.unwrap();
     (bed, client)
 }
 
 fn limits() -> Limits {
-    Limits {
-        backlog: BACKLOG,
-        ..Limits::default()
-    }
+    Limits { backlog: BACKLOG, ..Limits::default() }
 }
 
 /// Sends operations, and returns the text of the reply's results.
@@ -87,9 +81,7 @@ async fn updates_of_many_monitors_of_one_session_are_encoded_one_after_the_other
             panic!("{}", update.to_text())
         };
         let id = params[0].to_text().parse::<usize>().unwrap();
-        let Some(Json::Object(rows)) = params[1].get("A") else {
-            panic!("{}", update.to_text())
-        };
+        let Some(Json::Object(rows)) = params[1].get("A") else { panic!("{}", update.to_text()) };
         updated[id] += rows.len();
     }
     assert_eq!(updated, [ROWS; MONITORS]);
@@ -99,11 +91,7 @@ async fn updates_of_many_monitors_of_one_session_are_encoded_one_after_the_other
 #[tokio::test]
 async fn what_is_held_in_small_parts_by_many_clients_counts() {
     const NAME_BYTES: usize = 1 << 15;
-    let bed = Bed::new(Limits {
-        memory: 34 * NAME_BYTES,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { memory: 34 * NAME_BYTES, ..Limits::default() }).await;
     let name = "n".repeat(NAME_BYTES - 2048);
     let mut clients = Vec::new();
     let mut granted = 0;

@@ -29,11 +29,7 @@ struct Reader {
 
 impl Reader {
     async fn new(client: Client, is_slow: bool) -> Self {
-        let mut reader = Self {
-            client,
-            seen: 0,
-            is_slow,
-        };
+        let mut reader = Self { client, seen: 0, is_slow };
         reader.monitor().await;
         reader
     }

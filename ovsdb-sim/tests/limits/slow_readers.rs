@@ -19,11 +19,7 @@ type Rows = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, Json>>;
 
 #[tokio::test]
 async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_rows() {
-    let bed = Bed::new(Limits {
-        backlog: 1 << 20,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { backlog: 1 << 20, ..Limits::default() }).await;
     let (mut slow, mut quick) = (bed.client().await, bed.client().await);
     let mut writer = bed.client().await;
     for reader in [&mut slow, &mut quick] {
@@ -37,11 +33,7 @@ async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_r
             reader.call(method, &params).await.unwrap();
         }
     }
-    let text = |change: usize| {
-        char::from(b'a' + (change % 26) as u8)
-            .to_string()
-            .repeat(LEN)
-    };
+    let text = |change: usize| char::from(b'a' + (change % 26) as u8).to_string().repeat(LEN);
     for row in 0..ROWS {
         let operation = format!(r#"{{"op":"insert","table":"A","row":{{"i":{row}}}}}"#);
         let params = format!(r#"["D",{operation}]"#);
@@ -74,10 +66,8 @@ async fn a_slow_reader_gets_one_update_of_many_changes_and_ends_with_the_right_r
 
     let (monitors, bytes) = updates(&mut slow).await;
     for method in ["monitor", "monitor_cond", "monitor_cond_since"] {
-        let mut rows: Vec<String> = monitors[method]
-            .values()
-            .map(|row| Json::Object(row.clone()).to_text())
-            .collect();
+        let mut rows: Vec<String> =
+            monitors[method].values().map(|row| Json::Object(row.clone()).to_text()).collect();
         rows.sort_unstable();
         assert!(rows == expected, "{method}: {} rows", rows.len());
     }
@@ -91,11 +81,7 @@ async fn former_versions_of_rows_that_wait_for_slow_readers_count_in_the_budget(
     const READERS: usize = 12;
     /// Length of a string in the row, in bytes.
     const LONG: usize = 1 << 22;
-    let bed = Bed::new(Limits {
-        memory: 8 * LONG,
-        ..Limits::default()
-    })
-    .await;
+    let bed = Bed::new(Limits { memory: 8 * LONG, ..Limits::default() }).await;
     let mut writer = bed.client().await;
     let first = insert("A", &"a".repeat(LONG));
     writer.call("transact", &first).await.unwrap();
@@ -161,9 +147,7 @@ async fn updates(client: &mut Client) -> (BTreeMap<String, Rows>, usize) {
 
 /// Applies an update of a row. Columns without a value in an `insert` have their defaults.
 fn apply(rows: &mut Rows, uuid: &[u8], update: &Json) {
-    let Json::Object(members) = update else {
-        panic!("{}", update.to_text())
-    };
+    let Json::Object(members) = update else { panic!("{}", update.to_text()) };
     let columns = ["new", "insert", "modify"];
     let Some(Json::Object(columns)) = columns.iter().find_map(|name| members.get(name.as_bytes()))
     else {
@@ -171,15 +155,8 @@ fn apply(rows: &mut Rows, uuid: &[u8], update: &Json) {
         return;
     };
     let row = rows.entry(uuid.to_vec()).or_insert_with(|| {
-        assert!(
-            !members.contains_key(&b"modify"[..]),
-            "a row that is not there changes"
-        );
-        [
-            (b"i".to_vec(), Json::Integer(0)),
-            (b"s".to_vec(), Json::string("")),
-        ]
-        .into()
+        assert!(!members.contains_key(&b"modify"[..]), "a row that is not there changes");
+        [(b"i".to_vec(), Json::Integer(0)), (b"s".to_vec(), Json::string(""))].into()
     });
     row.extend(columns.clone());
 }

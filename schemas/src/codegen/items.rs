@@ -50,17 +50,13 @@ pub(super) fn enum_items(
         .into_iter()
         .map(|value| {
             let name = type_name(&value);
-            names.add(
-                format!("{value:?} of {}.{}", table.name, column.name),
-                &name,
-            )?;
+            names.add(format!("{value:?} of {}.{}", table.name, column.name), &name)?;
             Ok(Variant { value, name })
         })
         .collect::<Result<Vec<_>, GenerateError>>()?;
     let name = enum_name(table, column);
-    let declared = lines(&variants, |Variant { value, name }| {
-        format!("    /// `{value}`\n    {name},\n")
-    });
+    let declared =
+        lines(&variants, |Variant { value, name }| format!("    /// `{value}`\n    {name},\n"));
     let printed = lines(&variants, |Variant { value, name }| {
         format!("            Self::{name} => {value:?},\n")
     });
@@ -153,9 +149,7 @@ pub(super) fn row_struct(table: &TableSchema, out: &mut String) {
 /// Appends the implementation of `TableRow` of a table.
 pub(super) fn table_row_impl(table: &TableSchema, out: &mut String) {
     let columns = || table.columns.iter().enumerate();
-    let names = lines(columns(), |(_, column)| {
-        format!("        {:?},\n", &*column.name)
-    });
+    let names = lines(columns(), |(_, column)| format!("        {:?},\n", &*column.name));
     let data = lines(columns(), |(_, column)| {
         let field = field_name(&column.name);
         format!("            $library::typed::Column::to_datum(&self.{field}),\n")
@@ -168,11 +162,7 @@ pub(super) fn table_row_impl(table: &TableSchema, out: &mut String) {
         )
     });
     // A table without columns never calls `get`.
-    let get = if table.columns.is_empty() {
-        "_get"
-    } else {
-        "mut get"
-    };
+    let get = if table.columns.is_empty() { "_get" } else { "mut get" };
     let _ = writeln!(
         out,
         "impl $library::typed::TableRow for {name} {{
@@ -201,11 +191,7 @@ pub(super) fn table_row_impl(table: &TableSchema, out: &mut String) {
 /// Returns the Rust type of a column's field.
 fn field_type(table: &TableSchema, column: &ColumnSchema) -> String {
     let ty = &column.ty;
-    let key = if enum_values(ty).is_some() {
-        enum_name(table, column)
-    } else {
-        base_type(&ty.key)
-    };
+    let key = if enum_values(ty).is_some() { enum_name(table, column) } else { base_type(&ty.key) };
     match &ty.value {
         Some(value) => format!("::std::collections::BTreeMap<{key}, {}>", base_type(value)),
         None if ty.is_scalar() => key,
@@ -233,10 +219,9 @@ fn base_type(base: &BaseType) -> String {
 /// columns.
 pub(super) fn enum_values(ty: &ColumnType) -> Option<Vec<String>> {
     match (&ty.key.constraint, &ty.value) {
-        (Constraint::Enum(allowed), None) => allowed
-            .iter()
-            .map(|atom| atom.as_str().map(str::to_owned))
-            .collect(),
+        (Constraint::Enum(allowed), None) => {
+            allowed.iter().map(|atom| atom.as_str().map(str::to_owned)).collect()
+        }
         _ => None,
     }
 }

@@ -105,10 +105,8 @@ pub fn build(schema_file: impl AsRef<Path>) -> Result<PathBuf, GenerateError> {
     };
     writeln!(io::stdout(), "cargo::rerun-if-changed={}", path.display()).map_err(io_error(path))?;
     let text = fs::read_to_string(path).map_err(io_error(path))?;
-    let schema = DatabaseSchema::parse(text.as_bytes()).map_err(|error| GenerateError::Schema {
-        path: path.to_owned(),
-        error,
-    })?;
+    let schema = DatabaseSchema::parse(text.as_bytes())
+        .map_err(|error| GenerateError::Schema { path: path.to_owned(), error })?;
     let folder = env::var_os("OUT_DIR").ok_or(GenerateError::NoBuildScript)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let out = Path::new(&folder).join(format!("{}.rs", stem.replace(['-', '.'], "_")));

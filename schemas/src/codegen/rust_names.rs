@@ -39,10 +39,7 @@ impl RustNames {
 /// empty string `Empty`, `self` `Self_`.
 pub(super) fn type_name(name: &str) -> String {
     let mut out = String::new();
-    for word in name
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty())
-    {
+    for word in name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
         let all_upper = word.chars().all(|c| !c.is_ascii_lowercase());
         for (i, c) in word.chars().enumerate() {
             out.push(match i {

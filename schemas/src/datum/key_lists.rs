@@ -61,10 +61,8 @@ impl KeyListCache {
         }
         let is_plain = |key: &Atom| key.as_str().is_some_and(is_plain);
         let new = KeyList::from_header_and_iter(keys().all(is_plain), keys().cloned());
-        let is_short = |key: &Atom| {
-            key.as_str()
-                .is_none_or(|text| text.len() <= MAX_CACHED_KEY_LEN)
-        };
+        let is_short =
+            |key: &Atom| key.as_str().is_none_or(|text| text.len() <= MAX_CACHED_KEY_LEN);
         *list = (*seen == hash && keys().all(is_short)).then(|| new.clone());
         *seen = hash;
         new

@@ -71,10 +71,7 @@ impl Map {
         match &self.0 {
             Repr::Short(own) if own.slice.len() == values.len() => {
                 let keys = own.header.header.clone();
-                Some(Self(Repr::Short(ThinArc::from_header_and_iter(
-                    keys,
-                    values.drain(..),
-                ))))
+                Some(Self(Repr::Short(ThinArc::from_header_and_iter(keys, values.drain(..)))))
             }
             _ => None,
         }
@@ -225,9 +222,7 @@ impl Map {
                     let mut all: Vec<(&Atom, &Atom)> = own.iter().zip(&values.slice).collect();
                     all.extend(missing);
                     all.sort_by_key(|(key, _)| *key);
-                    let all = all
-                        .into_iter()
-                        .map(|(key, value)| (key.clone(), value.clone()));
+                    let all = all.into_iter().map(|(key, value)| (key.clone(), value.clone()));
                     *self = Self::from_sorted(all.collect());
                 }
             }
@@ -237,14 +232,10 @@ impl Map {
     /// Removes the pairs that `other` contains with the same value.
     pub fn remove_pairs(&mut self, other: &Self) {
         let found: Vec<Atom> = if other.len() < self.len() {
-            let found = other
-                .iter()
-                .filter(|(key, value)| self.get(key) == Some(*value));
+            let found = other.iter().filter(|(key, value)| self.get(key) == Some(*value));
             found.map(|(key, _)| key.clone()).collect()
         } else {
-            let found = self
-                .iter()
-                .filter(|(key, value)| other.get(key) == Some(*value));
+            let found = self.iter().filter(|(key, value)| other.get(key) == Some(*value));
             found.map(|(key, _)| key.clone()).collect()
         };
         self.remove_present(&found);
@@ -253,10 +244,7 @@ impl Map {
     /// Removes the pairs with these keys.
     pub fn remove_keys(&mut self, keys: &Set) {
         let found: Vec<Atom> = if keys.len() < self.len() {
-            keys.iter()
-                .filter(|key| self.get(key).is_some())
-                .cloned()
-                .collect()
+            keys.iter().filter(|key| self.get(key).is_some()).cloned().collect()
         } else {
             let found = self.iter().filter(|(key, _)| keys.contains(key));
             found.map(|(key, _)| key.clone()).collect()
@@ -278,12 +266,9 @@ impl Map {
             return;
         }
         let mut removed = keys.iter().peekable();
-        let rest = self
-            .iter()
-            .filter(|(key, _)| removed.next_if(|removed| removed == key).is_none());
-        let rest = rest
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
+        let rest =
+            self.iter().filter(|(key, _)| removed.next_if(|removed| removed == key).is_none());
+        let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
         *self = Self::from_sorted(rest);
     }
 

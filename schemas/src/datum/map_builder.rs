@@ -37,19 +37,13 @@ impl<'b, 'l> MapBuilder<'b, 'l> {
     pub(crate) fn new(buffers: &'b mut MapBuffers, template: Option<&'l Map>) -> Self {
         buffers.values.clear();
         buffers.pairs.clear();
-        Self {
-            template,
-            buffers,
-            equal: 0,
-        }
+        Self { template, buffers, equal: 0 }
     }
 
     /// Returns the next pair of the template. `None`: the map differs from the template.
     pub(crate) fn expected(&self) -> Option<(&'l Atom, &'l Atom)> {
         let follows_template = self.buffers.pairs.is_empty();
-        self.template
-            .filter(|_| follows_template)?
-            .pair(self.buffers.values.len())
+        self.template.filter(|_| follows_template)?.pair(self.buffers.values.len())
     }
 
     /// `true` if the expected key is a string without characters that JSON escapes.
@@ -156,9 +150,6 @@ mod tests {
         assert!(same.shares_with(&template));
         let other = build(&[(1, 1), (2, 3)], Some(&template)).unwrap();
         assert!(!other.shares_with(&template));
-        assert!(std::ptr::eq(
-            other.pair(0).unwrap().0,
-            template.pair(0).unwrap().0
-        ));
+        assert!(std::ptr::eq(other.pair(0).unwrap().0, template.pair(0).unwrap().0));
     }
 }

@@ -100,11 +100,9 @@ impl Datum {
             Self::Set(set) => (Some(set), None),
             Self::Map(map) => (None, Some(map)),
         };
-        set.into_iter().flat_map(Set::iter).chain(
-            map.into_iter()
-                .flat_map(Map::iter)
-                .flat_map(|(k, v)| [k, v]),
-        )
+        set.into_iter()
+            .flat_map(Set::iter)
+            .chain(map.into_iter().flat_map(Map::iter).flat_map(|(k, v)| [k, v]))
     }
 
     /// `true` if both values use the same storage, and are therefore equal. Distinct storage may
@@ -130,24 +128,17 @@ impl Datum {
 /// values.
 impl Ord for Datum {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.len()
-            .cmp(&other.len())
-            .then_with(|| match (self, other) {
-                (Self::Set(a), Self::Set(b)) => a.iter().cmp(b.iter()),
-                (Self::Map(a), Self::Map(b)) => {
-                    let keys = a
-                        .iter()
-                        .map(|(key, _)| key)
-                        .cmp(b.iter().map(|(key, _)| key));
-                    keys.then_with(|| {
-                        a.iter()
-                            .map(|(_, value)| value)
-                            .cmp(b.iter().map(|(_, value)| value))
-                    })
-                }
-                (Self::Set(_), Self::Map(_)) => Ordering::Less,
-                (Self::Map(_), Self::Set(_)) => Ordering::Greater,
-            })
+        self.len().cmp(&other.len()).then_with(|| match (self, other) {
+            (Self::Set(a), Self::Set(b)) => a.iter().cmp(b.iter()),
+            (Self::Map(a), Self::Map(b)) => {
+                let keys = a.iter().map(|(key, _)| key).cmp(b.iter().map(|(key, _)| key));
+                keys.then_with(|| {
+                    a.iter().map(|(_, value)| value).cmp(b.iter().map(|(_, value)| value))
+                })
+            }
+            (Self::Set(_), Self::Map(_)) => Ordering::Less,
+            (Self::Map(_), Self::Set(_)) => Ordering::Greater,
+        })
     }
 }
 
@@ -169,10 +160,8 @@ impl fmt::Display for Datum {
                 write!(f, "[{}]", parts.join(", "))
             }
             Self::Map(map) => {
-                let parts: Vec<String> = map
-                    .iter()
-                    .map(|(key, value)| format!("{key}={value}"))
-                    .collect();
+                let parts: Vec<String> =
+                    map.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 write!(f, "{{{}}}", parts.join(", "))
             }
         }

@@ -151,28 +151,16 @@ impl Set {
             }
             return removed;
         }
-        *self = Self::from_sorted(
-            self.iter()
-                .filter(|other| *other != atom)
-                .cloned()
-                .collect(),
-        );
+        *self = Self::from_sorted(self.iter().filter(|other| *other != atom).cloned().collect());
         true
     }
 
     /// Removes all elements of `other`.
     pub fn remove_all(&mut self, other: &Self) {
         let found: Vec<Atom> = if other.len() < self.len() {
-            other
-                .iter()
-                .filter(|atom| self.contains(atom))
-                .cloned()
-                .collect()
+            other.iter().filter(|atom| self.contains(atom)).cloned().collect()
         } else {
-            self.iter()
-                .filter(|atom| other.contains(atom))
-                .cloned()
-                .collect()
+            self.iter().filter(|atom| other.contains(atom)).cloned().collect()
         };
         if found.is_empty() {
             return;
@@ -187,9 +175,7 @@ impl Set {
             return;
         }
         let mut removed = found.iter().peekable();
-        let rest = self
-            .iter()
-            .filter(|atom| removed.next_if(|removed| removed == atom).is_none());
+        let rest = self.iter().filter(|atom| removed.next_if(|removed| removed == atom).is_none());
         *self = Self::from_sorted(rest.cloned().collect());
     }
 

@@ -23,23 +23,14 @@ impl JsonError {
     pub fn describe_in(&self, text: &[u8]) -> String {
         let before = text.get(..self.at).unwrap_or(text);
         let lines = before.split(|byte| *byte == b'\n');
-        let (line, column) = lines
-            .enumerate()
-            .last()
-            .map_or((0, 0), |(n, l)| (n, l.len()));
-        format!(
-            "line {line}, column {column}, byte {}: {}",
-            self.at, self.problem
-        )
+        let (line, column) = lines.enumerate().last().map_or((0, 0), |(n, l)| (n, l.len()));
+        format!("line {line}, column {column}, byte {}: {}", self.at, self.problem)
     }
 
     /// Adds `removed` to the offset: the number of bytes that were removed from the text before the
     /// violation.
     pub(crate) fn offset_by(self, removed: usize) -> Self {
-        Self {
-            at: self.at + removed,
-            ..self
-        }
+        Self { at: self.at + removed, ..self }
     }
 }
 
@@ -74,19 +65,14 @@ impl TextBuf {
     pub fn parse(bytes: Vec<u8>) -> Result<Self, JsonError> {
         let mut scanner = Scanner::default();
         match scanner.scan(&bytes)? {
-            Some(end) if bytes[end..].iter().all(|b| is_space(*b)) => Ok(Self {
-                bytes,
-                start: 0,
-                members: scanner.members,
-            }),
+            Some(end) if bytes[end..].iter().all(|b| is_space(*b)) => {
+                Ok(Self { bytes, start: 0, members: scanner.members })
+            }
             Some(end) => Err(JsonError {
                 at: end,
                 problem: "trailing garbage following end of object or array",
             }),
-            None => Err(JsonError {
-                at: bytes.len(),
-                problem: "unexpected end of input",
-            }),
+            None => Err(JsonError { at: bytes.len(), problem: "unexpected end of input" }),
         }
     }
 
@@ -106,11 +92,7 @@ impl TextBuf {
 
     /// Wraps bytes that are known to be a valid text from `start` on.
     pub(crate) fn from_valid(bytes: Vec<u8>, start: usize) -> Self {
-        Self {
-            bytes,
-            start,
-            members: MemberIndices::default(),
-        }
+        Self { bytes, start, members: MemberIndices::default() }
     }
 
     /// Returns the indices of the names in the outermost object. `None`: it has more members than
@@ -225,19 +207,11 @@ impl Framer {
             // end.
             let rest = self.buffer.split_off(end);
             let bytes = std::mem::replace(&mut self.buffer, rest);
-            return Ok(Some(TextBuf {
-                bytes,
-                start: 0,
-                members,
-            }));
+            return Ok(Some(TextBuf { bytes, start: 0, members }));
         }
         let bytes = pending[lead..end].to_vec();
         self.start += end;
-        Ok(Some(TextBuf {
-            bytes,
-            start: 0,
-            members,
-        }))
+        Ok(Some(TextBuf { bytes, start: 0, members }))
     }
 
     /// Removes the texts that were returned.
@@ -346,10 +320,7 @@ mod tests {
         assert_eq!(framer.buffer, b" [");
         assert!(framer.buffer.capacity() <= RETAINED_BYTES);
         framer.push(b"]");
-        assert_eq!(
-            framer.next_text().unwrap().unwrap().as_text().bytes(),
-            b"[]"
-        );
+        assert_eq!(framer.next_text().unwrap().unwrap().as_text().bytes(), b"[]");
     }
 
     /// Scanning the token from its start for each byte would be quadratic.

@@ -115,11 +115,7 @@ fn exact_integer(negative: bool, int: &[u8], frac: &[u8], exponent: i64) -> Opti
 pub fn format_real(real: f64) -> String {
     const PRECISION: i32 = 15;
     if real == 0.0 {
-        return if real.is_sign_negative() {
-            "-0".into()
-        } else {
-            "0".into()
-        };
+        return if real.is_sign_negative() { "-0".into() } else { "0".into() };
     }
     let scientific = format!("{real:.*e}", PRECISION as usize - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -133,11 +129,7 @@ pub fn format_real(real: f64) -> String {
 }
 
 fn strip_zeros(text: &str) -> &str {
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        text
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
 #[cfg(test)]
@@ -158,11 +150,7 @@ mod tests {
             ("9223372036854775807", i64::MAX),
             ("-9223372036854775808", i64::MIN),
         ] {
-            assert_eq!(
-                Number::parse(text.as_bytes()),
-                Ok(Number::Integer(value)),
-                "{text}"
-            );
+            assert_eq!(Number::parse(text.as_bytes()), Ok(Number::Integer(value)), "{text}");
         }
     }
 
@@ -175,11 +163,7 @@ mod tests {
             ("1e-400", 0.0),
             ("1e300", 1e300),
         ] {
-            assert_eq!(
-                Number::parse(text.as_bytes()),
-                Ok(Number::Real(value)),
-                "{text}"
-            );
+            assert_eq!(Number::parse(text.as_bytes()), Ok(Number::Real(value)), "{text}");
         }
     }
 

@@ -82,19 +82,9 @@ impl Scanner {
     /// except the first, and the comma behind them.
     pub(crate) fn adjust_after_removal(&mut self, begin: usize, len: usize) {
         let moved = |index: usize| {
-            if index >= begin + len {
-                index - len
-            } else {
-                index.min(begin)
-            }
+            if index >= begin + len { index - len } else { index.min(begin) }
         };
-        if let Some(OpenObject {
-            name,
-            begin: first,
-            end,
-            ..
-        }) = &mut self.object
-        {
+        if let Some(OpenObject { name, begin: first, end, .. }) = &mut self.object {
             for index in [name, first, end] {
                 *index = moved(*index);
             }
@@ -114,10 +104,7 @@ impl Scanner {
             array.end = self.at;
         } else {
             let behind = self.at + 1;
-            self.array = Some(OpenArray {
-                begin: behind,
-                end: behind,
-            });
+            self.array = Some(OpenArray { begin: behind, end: behind });
         }
     }
 }

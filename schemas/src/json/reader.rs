@@ -68,12 +68,7 @@ pub(crate) enum Stop {
 impl<'a> Reader<'a> {
     /// Returns a reader at the start of a text.
     pub fn new(text: Text<'a>) -> Self {
-        Self {
-            text: text.0,
-            at: 0,
-            is_first: false,
-            stopped: None,
-        }
+        Self { text: text.0, at: 0, is_first: false, stopped: None }
     }
 
     /// Iterates over the members of the outermost object: names, and readers at the values.
@@ -103,12 +98,7 @@ impl<'a> Reader<'a> {
 impl<'a> Reader<'a, true> {
     /// Returns a reader behind the opening bracket of a container, or behind a comma in it.
     pub(crate) fn validating(text: &'a [u8]) -> Self {
-        Self {
-            text,
-            at: 0,
-            is_first: true,
-            stopped: None,
-        }
+        Self { text, at: 0, is_first: true, stopped: None }
     }
 
     /// Passes a comma. Everything before it is valid, and another element or member follows.
@@ -170,12 +160,7 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
     /// Returns the reader if its text is valid. `None`: the reader is validating.
     pub(crate) fn validated(self) -> Option<Reader<'a>> {
         let Self { text, at, .. } = self;
-        (!VALIDATING).then_some(Reader {
-            text,
-            at,
-            is_first: false,
-            stopped: None,
-        })
+        (!VALIDATING).then_some(Reader { text, at, is_first: false, stopped: None })
     }
 
     /// Returns the kind of the next value.
@@ -310,11 +295,7 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
         }
         if VALIDATING {
             let is_all = plain == rest.len();
-            self.stop(if is_all {
-                Stop::EndOfInput
-            } else {
-                Stop::Unsupported
-            });
+            self.stop(if is_all { Stop::EndOfInput } else { Stop::Unsupported });
             return None;
         }
         let (string, end) = unescape(self.text, start);
@@ -346,9 +327,7 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
         let token = &self.text[start..self.at];
         let is_short = token.len() <= 18 && token.iter().all(u8::is_ascii_digit);
         if is_short && !(VALIDATING && token.starts_with(b"0")) {
-            let value = token
-                .iter()
-                .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+            let value = token.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
             return Some(Number::Integer(value));
         }
         if VALIDATING && self.at == self.text.len() {
@@ -374,11 +353,8 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
     pub fn boolean(&mut self) -> Option<bool> {
         self.peek();
         let rest = &self.text[self.at..];
-        let (value, word) = if rest.starts_with(b"t") {
-            (true, &b"true"[..])
-        } else {
-            (false, &b"false"[..])
-        };
+        let (value, word) =
+            if rest.starts_with(b"t") { (true, &b"true"[..]) } else { (false, &b"false"[..]) };
         if rest.starts_with(word) {
             self.at += word.len();
             return Some(value);

@@ -164,11 +164,7 @@ impl Scanner {
                                 object.end = self.at;
                             }
                             self.at += 1;
-                            self.expect = if in_object {
-                                Expect::Key
-                            } else {
-                                Expect::Value
-                            };
+                            self.expect = if in_object { Expect::Key } else { Expect::Value };
                             if self.stops_behind_member && self.is_between_members() {
                                 return Ok(None);
                             }
@@ -214,11 +210,7 @@ impl Scanner {
                         depth: self.open.len(),
                     });
                 }
-                self.expect = if byte == b'{' {
-                    Expect::KeyOrEnd
-                } else {
-                    Expect::ValueOrEnd
-                };
+                self.expect = if byte == b'{' { Expect::KeyOrEnd } else { Expect::ValueOrEnd };
                 return Ok(true);
             }
             b'"' => {
@@ -244,10 +236,8 @@ impl Scanner {
                 match &text[self.at..end] {
                     b"true" | b"false" | b"null" => {}
                     token => {
-                        Number::parse(token).map_err(|problem| JsonError {
-                            at: self.at,
-                            problem,
-                        })?;
+                        Number::parse(token)
+                            .map_err(|problem| JsonError { at: self.at, problem })?;
                     }
                 }
                 self.at = end;
@@ -260,10 +250,7 @@ impl Scanner {
     /// Closes a container. Returns the end of the text if this was the outermost.
     fn close(&mut self) -> Option<usize> {
         self.at += 1;
-        if self
-            .object
-            .is_some_and(|object| object.depth == self.open.len())
-        {
+        if self.object.is_some_and(|object| object.depth == self.open.len()) {
             self.object = None;
         }
         if self.open.len() == OpenArray::DEPTH {
@@ -315,19 +302,13 @@ impl Scanner {
                     Err(problem) => return Err(JsonError { at, problem }),
                 },
                 _ => {
-                    return Err(JsonError {
-                        at,
-                        problem: "unescaped control character in string",
-                    });
+                    return Err(JsonError { at, problem: "unescaped control character in string" });
                 }
             }
         }
     }
 
     fn fail<T>(&self, problem: &'static str) -> Result<T, JsonError> {
-        Err(JsonError {
-            at: self.at,
-            problem,
-        })
+        Err(JsonError { at: self.at, problem })
     }
 }

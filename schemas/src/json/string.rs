@@ -85,9 +85,7 @@ fn hex4(text: &[u8], at: usize) -> Result<Option<u32>, &'static str> {
         let Some(&byte) = text.get(i) else {
             return Ok(None);
         };
-        let digit = char::from(byte)
-            .to_digit(16)
-            .ok_or("malformed \\u escape")?;
+        let digit = char::from(byte).to_digit(16).ok_or("malformed \\u escape")?;
         unit = unit * 16 + digit;
     }
     Ok(Some(unit))
@@ -125,10 +123,7 @@ fn unescape_unicode(text: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     let unit = |at| hex4(text, at).ok().flatten().unwrap_or(0xfffd);
     let first = unit(at);
     let (code, len) = match first {
-        0xd800..=0xdbff => (
-            0x1_0000 + ((first - 0xd800) << 10) + (unit(at + 6) & 0x3ff),
-            10,
-        ),
+        0xd800..=0xdbff => (0x1_0000 + ((first - 0xd800) << 10) + (unit(at + 6) & 0x3ff), 10),
         _ => (first, 4),
     };
     match char::from_u32(code) {

@@ -56,10 +56,7 @@ impl Json {
     /// Returns an object value.
     pub fn object<const N: usize>(members: [(&str, Json); N]) -> Self {
         Self::Object(
-            members
-                .into_iter()
-                .map(|(name, value)| (name.as_bytes().to_vec(), value))
-                .collect(),
+            members.into_iter().map(|(name, value)| (name.as_bytes().to_vec(), value)).collect(),
         )
     }
 
@@ -178,9 +175,6 @@ mod tests {
         let json =
             Json::parse(br#" { "b" : [1.0, 2.5, "x/\u0001"], "a":null, "b2":{}, "a":true } "#)
                 .unwrap();
-        assert_eq!(
-            json.to_text(),
-            r#"{"a":true,"b":[1,2.5,"x/\u0001"],"b2":{}}"#
-        );
+        assert_eq!(json.to_text(), r#"{"a":true,"b":[1,2.5,"x/\u0001"],"b2":{}}"#);
     }
 }

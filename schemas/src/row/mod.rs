@@ -29,11 +29,7 @@ pub struct Row {
 impl Row {
     /// Returns a row with default values.
     pub fn new(uuid: Uuid, table: &TableSchema) -> Self {
-        Self {
-            uuid,
-            version: Uuid::nil(),
-            values: Values::new(table, []),
-        }
+        Self { uuid, version: Uuid::nil(), values: Values::new(table, []) }
     }
 
     /// Returns the value of a column, including `_uuid` and `_version`. The empty set if the table
@@ -42,10 +38,7 @@ impl Row {
         match column {
             ColumnId::UUID => Cow::Owned(Datum::scalar(self.uuid)),
             ColumnId::VERSION => Cow::Owned(Datum::scalar(self.version)),
-            column => self
-                .values
-                .get(column)
-                .map_or(Cow::Owned(Datum::EMPTY_SET), Cow::Borrowed),
+            column => self.values.get(column).map_or(Cow::Owned(Datum::EMPTY_SET), Cow::Borrowed),
         }
     }
 

@@ -138,11 +138,7 @@ impl Values {
         }
         let mark = mark(column);
         let index = (self.marks & (mark - 1)).count_ones() as usize;
-        if self.marks & mark == 0 {
-            Err(index)
-        } else {
-            Ok(index)
-        }
+        if self.marks & mark == 0 { Err(index) } else { Ok(index) }
     }
 }
 
@@ -150,11 +146,7 @@ impl Values {
 /// many operations by several threads.
 impl Default for Values {
     fn default() -> Self {
-        Self {
-            defaults: None,
-            marks: 0,
-            stored: Box::default(),
-        }
+        Self { defaults: None, marks: 0, stored: Box::default() }
     }
 }
 
@@ -205,9 +197,7 @@ pub(crate) struct ValuesBuilder {
 impl ValuesBuilder {
     /// Returns a builder with space for `capacity` values of the first row.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self {
-            given: Vec::with_capacity(capacity),
-        }
+        Self { given: Vec::with_capacity(capacity) }
     }
 
     /// Sets the value of a column.
@@ -232,10 +222,7 @@ impl ValuesBuilder {
             let default = defaults.get(column.index());
             default.is_some_and(|default| !is_zero(datum) || default != datum)
         };
-        let marked = self
-            .given
-            .iter()
-            .take_while(|(column, _)| column.index() < BITMAP_COLUMNS);
+        let marked = self.given.iter().take_while(|(column, _)| column.index() < BITMAP_COLUMNS);
         let marks = marked
             .filter(|given| differs(given))
             .fold(0, |marks, (column, _)| marks | mark(*column));
@@ -253,11 +240,7 @@ impl ValuesBuilder {
             let value = given.next_if(|(column, _)| column.index() == index);
             stored.push(value.map_or_else(|| defaults[index].clone(), |(_, datum)| datum));
         }
-        Values {
-            defaults: Some(table.defaults.clone()),
-            marks,
-            stored: stored.into(),
-        }
+        Values { defaults: Some(table.defaults.clone()), marks, stored: stored.into() }
     }
 }
 
@@ -286,9 +269,8 @@ mod tests {
 
     /// Returns a schema with one table of `columns` integer columns.
     fn schema(columns: usize) -> DatabaseSchema {
-        let columns: Vec<String> = (0..columns)
-            .map(|column| format!(r#""c{column:03}":{{"type":"integer"}}"#))
-            .collect();
+        let columns: Vec<String> =
+            (0..columns).map(|column| format!(r#""c{column:03}":{{"type":"integer"}}"#)).collect();
         let columns = columns.join(",");
         let text = format!(
             r#"{{"name":"D","version":"1.0.0","tables":{{"T":{{"columns":{{{columns}}}}}}}}}"#
@@ -361,10 +343,7 @@ mod tests {
     fn defaults_are_not_stored() {
         let schema = schema(64);
         let table = &schema.tables[0];
-        let given = [
-            (ColumnId(63), Datum::scalar(1)),
-            (ColumnId(7), Datum::scalar(0)),
-        ];
+        let given = [(ColumnId(63), Datum::scalar(1)), (ColumnId(7), Datum::scalar(0))];
         assert_eq!(Values::new(table, given).stored.len(), 1);
         assert_eq!(size_of::<Values>(), 32);
     }

@@ -70,10 +70,7 @@ pub struct ColumnType {
 impl BaseType {
     /// Returns a base type without constraint.
     pub const fn unconstrained(atom: AtomType) -> Self {
-        Self {
-            atom,
-            constraint: Constraint::None,
-        }
+        Self { atom, constraint: Constraint::None }
     }
 
     /// Returns the reference. `None`: atoms of this type do not refer to rows.
@@ -99,12 +96,7 @@ impl BaseType {
             }
             (Constraint::Integer(min, max), Atom::Integer(value)) if value < min || value > max => {
                 let (min_open, max_open) = (*min == i64::MIN, *max == i64::MAX);
-                Err(range_error(
-                    atom,
-                    (min, min_open),
-                    (max, max_open),
-                    value < min,
-                ))
+                Err(range_error(atom, (min, min_open), (max, max_open), value < min))
             }
             (Constraint::Real(min, max), Atom::Real(value)) if value.0 < *min || value.0 > *max => {
                 let bound = |real: f64| Atom::from(real);
@@ -159,12 +151,7 @@ impl ColumnType {
 
     /// Returns the type of a scalar without constraint.
     pub const fn scalar(atom: AtomType) -> Self {
-        Self {
-            key: BaseType::unconstrained(atom),
-            value: None,
-            min: 1,
-            max: 1,
-        }
+        Self { key: BaseType::unconstrained(atom), value: None, min: 1, max: 1 }
     }
 
     /// Returns the type of `_uuid` and `_version`.

@@ -22,26 +22,12 @@ impl<'a> Members<'a> {
     pub fn new(object: &'a Json, context: impl Into<String>) -> Self {
         let context = context.into();
         let (rest, error) = if let Json::Object(members) = object {
-            (
-                members
-                    .iter()
-                    .map(|(name, value)| (&name[..], value))
-                    .collect(),
-                None,
-            )
+            (members.iter().map(|(name, value)| (&name[..], value)).collect(), None)
         } else {
             let details = format!("Parsing {context} failed: Object expected.");
-            (
-                BTreeMap::new(),
-                Some(OvsdbError::new("syntax error", details)),
-            )
+            (BTreeMap::new(), Some(OvsdbError::new("syntax error", details)))
         };
-        Self {
-            context,
-            object,
-            rest,
-            error,
-        }
+        Self { context, object, rest, error }
     }
 
     /// Returns a required member that satisfies `is`.
@@ -91,10 +77,9 @@ pub(crate) fn unknown_members(name: &str, count: usize) -> String {
     match count {
         1 => format!("Member '{name}' is present but not allowed here."),
         2 => format!("Member '{name}' and 1 other member are present but not allowed here."),
-        n => format!(
-            "Member '{name}' and {} other members are present but not allowed here.",
-            n - 1
-        ),
+        n => {
+            format!("Member '{name}' and {} other members are present but not allowed here.", n - 1)
+        }
     }
 }
 

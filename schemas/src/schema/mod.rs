@@ -166,8 +166,7 @@ impl TableSchema {
 
     /// Returns the type of a column, also of `_uuid` and `_version`.
     pub fn column_type(&self, column: ColumnId) -> &ColumnType {
-        self.column(column)
-            .map_or(ColumnType::uuid(), |column| &column.ty)
+        self.column(column).map_or(ColumnType::uuid(), |column| &column.ty)
     }
 
     /// Returns the name of a column, also of `_uuid` and `_version`.
@@ -213,8 +212,6 @@ impl TableSchema {
 /// `true` if `name` is an `<id>`: `[A-Za-z_][A-Za-z0-9_]*`.
 pub fn is_id(name: &str) -> bool {
     let mut bytes = name.bytes();
-    bytes
-        .next()
-        .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

@@ -138,17 +138,11 @@ mod tests {
     fn the_order_of_columns_depends_on_the_way_of_the_schema() {
         let written = r#"{"name":"D","tables":{"T":{"columns":{"g":{"type":"integer"},"b":{"type":"integer"},"a":{"type":"integer"},"f":{"type":"integer"},"e":{"type":"integer"},"c":{"type":"integer"},"d":{"type":"integer"}}}}}"#;
         let created = DatabaseSchema::parse(written.as_bytes()).unwrap();
-        assert_eq!(
-            columns(&text(&created)),
-            r#"{"e","b","a","g","c","d","f"}}}}"#
-        );
+        assert_eq!(columns(&text(&created)), r#"{"e","b","a","g","c","d","f"}}}}"#);
         let sent = TextBuf::parse(written.as_bytes().to_vec()).unwrap();
         let mut converted = DatabaseSchema::read(&mut Reader::new(sent.as_text())).unwrap();
         converted.reorder_as_copy();
-        assert_eq!(
-            columns(&text(&converted)),
-            r#"{"e","b","a","c","g","d","f"}}}}"#
-        );
+        assert_eq!(columns(&text(&converted)), r#"{"e","b","a","c","g","d","f"}}}}"#);
         assert_eq!(created.to_json(), converted.to_json());
     }
 
@@ -172,10 +166,7 @@ mod tests {
         let text = TextBuf::parse(text.as_bytes().to_vec()).unwrap();
         let order = WrittenOrder::read(Reader::new(text.as_text()));
         let table = |name: &str, columns: &[&str]| {
-            (
-                name.to_owned(),
-                columns.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            )
+            (name.to_owned(), columns.iter().map(ToString::to_string).collect::<Vec<_>>())
         };
         assert_eq!(order.tables, [table("B", &["x"]), table("A", &["z", "y"])]);
     }

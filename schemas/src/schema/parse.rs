@@ -101,11 +101,7 @@ impl DatabaseSchema {
             tables_by_name,
             table_order: Vec::new(),
         };
-        let names: Vec<_> = schema
-            .tables
-            .iter()
-            .map(|table| table.name.clone())
-            .collect();
+        let names: Vec<_> = schema.tables.iter().map(|table| table.name.clone()).collect();
         schema.order_tables(hash_order::key_order(names.iter().map(|name| &**name)));
         schema.resolve_references()?;
         Ok(schema)
@@ -115,15 +111,9 @@ impl DatabaseSchema {
     fn resolve_references(&mut self) -> Result<(), OvsdbError> {
         let is_root: Vec<bool> = self.tables.iter().map(|table| table.is_root).collect();
         for column in self.tables.iter_mut().flat_map(|table| &mut table.columns) {
-            let bases = [
-                ("key", Some(&mut column.ty.key)),
-                ("value", column.ty.value.as_mut()),
-            ];
+            let bases = [("key", Some(&mut column.ty.key)), ("value", column.ty.value.as_mut())];
             for (part, base) in bases {
-                let Some(BaseType {
-                    constraint: Constraint::Reference(reference),
-                    ..
-                }) = base
+                let Some(BaseType { constraint: Constraint::Reference(reference), .. }) = base
                 else {
                     continue;
                 };
@@ -171,20 +161,15 @@ impl TableSchema {
             return Err(OvsdbError::new("syntax error", details));
         }
         if columns.is_empty() {
-            return Err(OvsdbError::syntax(
-                json,
-                "table must have at least one column",
-            ));
+            return Err(OvsdbError::syntax(json, "table must have at least one column"));
         }
         let columns_by_name: HashMap<_, _, RandomState> = columns
             .iter()
             .enumerate()
             .map(|(i, column)| (column.name.clone(), ColumnId(i as u16)))
             .collect();
-        let defaults: Box<[Datum]> = columns
-            .iter()
-            .map(|column| column.ty.default_datum())
-            .collect();
+        let defaults: Box<[Datum]> =
+            columns.iter().map(|column| column.ty.default_datum()).collect();
         let refused_defaults = (0..)
             .map(ColumnId)
             .zip(columns.iter().zip(&defaults))
@@ -203,11 +188,7 @@ impl TableSchema {
             columns_by_name,
             column_order: Vec::new(),
         };
-        let names: Vec<_> = table
-            .columns
-            .iter()
-            .map(|column| column.name.clone())
-            .collect();
+        let names: Vec<_> = table.columns.iter().map(|column| column.name.clone()).collect();
         table.order_columns(hash_order::key_order(names.iter().map(|name| &**name)));
         if let Some(Json::Array(indexes)) = indexes_json {
             for index in indexes {
@@ -221,10 +202,7 @@ impl TableSchema {
     fn index_from_json(&self, json: &Json, index: &Json) -> Result<Vec<ColumnId>, OvsdbError> {
         let columns = self.column_set_from_json(index)?;
         if columns.is_empty() {
-            return Err(OvsdbError::syntax(
-                json,
-                "index must have at least one column",
-            ));
+            return Err(OvsdbError::syntax(json, "index must have at least one column"));
         }
         for column in &columns {
             if *column == ColumnId::VERSION
@@ -293,10 +271,7 @@ fn named<'a>(
     let check = |(name, value): (&Vec<u8>, &'a Json)| {
         let name = String::from_utf8_lossy(name).into_owned();
         if name.starts_with('_') {
-            return Err(OvsdbError::syntax(
-                enclosing,
-                "names beginning with \"_\" are reserved",
-            ));
+            return Err(OvsdbError::syntax(enclosing, "names beginning with \"_\" are reserved"));
         }
         if !is_id(&name) {
             return Err(OvsdbError::syntax(enclosing, "name must be a valid id"));
@@ -365,14 +340,8 @@ mod tests {
     fn errors_are_worded_like_those_of_ovsdb_server() {
         for (column, details) in [
             (r#"{"type":"foo"}"#, "\"foo\" is not an atomic-type"),
-            (
-                r#"{"type":{"key":"string","min":2}}"#,
-                "ovsdb type fails constraint checks",
-            ),
-            (
-                r#"{"type":{"key":"string","max":4294967295}}"#,
-                "bad min or max value",
-            ),
+            (r#"{"type":{"key":"string","min":2}}"#, "ovsdb type fails constraint checks"),
+            (r#"{"type":{"key":"string","max":4294967295}}"#, "bad min or max value"),
             (
                 r#"{"type":{"key":{"type":"integer","minInteger":2,"maxInteger":1}}}"#,
                 "minInteger exceeds maxInteger",
@@ -393,10 +362,7 @@ mod tests {
                 r#"{"type":"string","nope":1}"#,
                 "Parsing schema for column c failed: Member 'nope' is present but not allowed here.",
             ),
-            (
-                "{}",
-                "Parsing schema for column c failed: Required 'type' member is missing.",
-            ),
+            ("{}", "Parsing schema for column c failed: Required 'type' member is missing."),
         ] {
             assert_eq!(error(column).details.unwrap(), details.into());
         }
@@ -414,12 +380,7 @@ mod tests {
         .unwrap();
         let (_, table) = schema.table_by_name("R").unwrap();
         assert!(table.column(table.column_id("w").unwrap()).unwrap().mutable);
-        assert!(
-            !table
-                .column(table.column_id("s").unwrap())
-                .unwrap()
-                .ephemeral
-        );
+        assert!(!table.column(table.column_id("s").unwrap()).unwrap().ephemeral);
         assert!(!schema.table_by_name("C").unwrap().1.is_root);
     }
 }

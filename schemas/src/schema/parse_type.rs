@@ -14,12 +14,7 @@ impl ColumnType {
     /// Parses a `<type>`.
     pub(super) fn from_json(json: &Json) -> Result<Self, OvsdbError> {
         if json.is_string() {
-            return Ok(Self {
-                key: BaseType::from_json(json)?,
-                value: None,
-                min: 1,
-                max: 1,
-            });
+            return Ok(Self { key: BaseType::from_json(json)?, value: None, min: 1, max: 1 });
         }
         let mut members = Members::new(json, "ovsdb type");
         let key = members.required("key", is_type);
@@ -35,17 +30,9 @@ impl ColumnType {
             max => count(max)?,
         };
         if min > 1 || max < 1 {
-            return Err(OvsdbError::syntax(
-                json,
-                "ovsdb type fails constraint checks",
-            ));
+            return Err(OvsdbError::syntax(json, "ovsdb type fails constraint checks"));
         }
-        Ok(Self {
-            key,
-            value,
-            min,
-            max,
-        })
+        Ok(Self { key, value, min, max })
     }
 }
 
@@ -107,10 +94,8 @@ fn enum_from_json(ty: AtomType, json: &Json) -> Result<Constraint, OvsdbError> {
             format!("set must have 1 to {max} members but 0 are present"),
         ));
     }
-    let mut atoms = elements
-        .iter()
-        .map(|element| enum_atom(ty, element))
-        .collect::<Result<_, _>>()?;
+    let mut atoms =
+        elements.iter().map(|element| enum_atom(ty, element)).collect::<Result<_, _>>()?;
     Set::from_distinct(&mut atoms)
         .map(Constraint::Enum)
         .ok_or_else(|| OvsdbError::new("ovsdb error", "set contains duplicate"))
@@ -174,10 +159,7 @@ fn real_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, Ovsd
 fn length_range(json: &Json, members: &mut Members<'_>) -> Result<Constraint, OvsdbError> {
     let mut bound = |name, default| match members.optional(name, Json::is_integer) {
         Some(value @ Json::Integer(length)) => u32::try_from(*length).map_err(|_| {
-            OvsdbError::syntax(
-                value,
-                format!("{name} out of valid range 0 to {}", u32::MAX),
-            )
+            OvsdbError::syntax(value, format!("{name} out of valid range 0 to {}", u32::MAX))
         }),
         _ => Ok(default),
     };
@@ -193,10 +175,7 @@ fn reference(json: &Json, members: &mut Members<'_>) -> Result<Constraint, Ovsdb
     let Some(table) = members.optional("refTable", is_id_string) else {
         return Ok(Constraint::None);
     };
-    let ref_type = match members
-        .optional("refType", is_id_string)
-        .and_then(Json::as_str)
-    {
+    let ref_type = match members.optional("refType", is_id_string).and_then(Json::as_str) {
         None | Some("strong") => RefType::Strong,
         Some("weak") => RefType::Weak,
         Some(other) => {
@@ -205,11 +184,7 @@ fn reference(json: &Json, members: &mut Members<'_>) -> Result<Constraint, Ovsdb
         }
     };
     let table_name = Arc::from(table.as_str().unwrap_or_default());
-    Ok(Constraint::Reference(Reference {
-        table_name,
-        table: TableId(0),
-        ref_type,
-    }))
+    Ok(Constraint::Reference(Reference { table_name, table: TableId(0), ref_type }))
 }
 
 /// Parses an `<atomic-type>`.

@@ -24,11 +24,7 @@ impl Node {
 
     fn object(members: Vec<(&'static str, Node)>) -> Self {
         let members = members.into_iter();
-        Self::Object(
-            members
-                .map(|(name, node)| (name.to_owned(), node))
-                .collect(),
-        )
+        Self::Object(members.map(|(name, node)| (name.to_owned(), node)).collect())
     }
 
     fn into_json(self) -> Json {
@@ -112,17 +108,9 @@ impl TableSchema {
             members.push(("maxRows", Node::integer(self.max_rows)));
         }
         if !self.indexes.is_empty() {
-            let names = |index: &Vec<_>| {
-                index
-                    .iter()
-                    .map(|c| Json::string(self.column_name(*c)))
-                    .collect()
-            };
-            let indexes = self
-                .indexes
-                .iter()
-                .map(|index| Json::Array(names(index)))
-                .collect();
+            let names =
+                |index: &Vec<_>| index.iter().map(|c| Json::string(self.column_name(*c))).collect();
+            let indexes = self.indexes.iter().map(|index| Json::Array(names(index))).collect();
             members.push(("indexes", Node::Value(Json::Array(indexes))));
         }
         Node::object(members)

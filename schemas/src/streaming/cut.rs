@@ -54,10 +54,7 @@ impl Framer {
     pub fn open_rows(&mut self, min_len: usize) -> Option<OpenRows<'_>> {
         let object = self.scanner.open_object()?;
         let is_enough = self.start == 0 && object.end - object.begin >= min_len.max(1);
-        is_enough.then_some(OpenRows {
-            framer: self,
-            object,
-        })
+        is_enough.then_some(OpenRows { framer: self, object })
     }
 
     /// Returns the rows behind the current row of the open table, which have not been scanned.
@@ -92,10 +89,7 @@ impl Framer {
             return Ok(None);
         }
         let object = self.scanner.open_object();
-        Ok(object.map(|object| UnvalidatedRows {
-            framer: self,
-            object,
-        }))
+        Ok(object.map(|object| UnvalidatedRows { framer: self, object }))
     }
 
     /// Returns the complete elements of the open array from the second on, if they have at least
@@ -117,10 +111,7 @@ impl Framer {
     pub fn open_elements(&mut self, min_len: usize) -> Option<OpenElements<'_>> {
         let array = self.scanner.open_array()?;
         let is_enough = self.start == 0 && array.end - array.begin >= min_len.max(1);
-        is_enough.then_some(OpenElements {
-            framer: self,
-            array,
-        })
+        is_enough.then_some(OpenElements { framer: self, array })
     }
 
     /// Returns the first `len` bytes of the text, with brackets that close its outermost `depth`

@@ -130,10 +130,7 @@ impl StreamedOperations {
 
     /// Decodes the operations that remain in the parameters of the complete request.
     pub fn decode_rest<'a>(&self, params: Reader<'a>) -> LastOperations<'a> {
-        LastOperations {
-            part: decode(behind_first(params), &self.schema, self.key),
-            params,
-        }
+        LastOperations { part: decode(behind_first(params), &self.schema, self.key), params }
     }
 
     /// Appends the part that follows the parts appended so far.
@@ -175,10 +172,7 @@ impl OperationsText {
     pub fn decode(self) -> DecodedOperations {
         let mut elements = Reader::new(self.text.as_text());
         elements.enter_array();
-        DecodedOperations {
-            part: decode(Some(elements), &self.schema, self.key),
-            text: self.text,
-        }
+        DecodedOperations { part: decode(Some(elements), &self.schema, self.key), text: self.text }
     }
 }
 
@@ -305,9 +299,7 @@ mod tests {
     #[test]
     fn parts_are_decoded_to_the_whole_transaction() {
         let mut operations = inserts(100);
-        let named: Vec<String> = (0..100)
-            .map(|i| format!(r#"["named-uuid","p{i}"]"#))
-            .collect();
+        let named: Vec<String> = (0..100).map(|i| format!(r#"["named-uuid","p{i}"]"#)).collect();
         operations.push(format!(
             r#"{{"op":"insert","table":"Logical_Router","row":{{"ports":["set",[{}]]}}}}"#,
             named.join(",")
@@ -379,9 +371,8 @@ mod tests {
         elements.take();
         framer.push(br#"],"others":["D",{}]}"#);
         let text = framer.next_text().unwrap().unwrap();
-        let continues: Vec<bool> = Reader::members(&text)
-            .map(|(_, at)| operations.continues_in(at))
-            .collect();
+        let continues: Vec<bool> =
+            Reader::members(&text).map(|(_, at)| operations.continues_in(at)).collect();
         assert_eq!(continues, [true, false]);
     }
 }

@@ -59,11 +59,7 @@ impl MapCache {
             match builder.expected() {
                 Some((expected, likely)) if key.is(expected) => {
                     let same = value.is(likely);
-                    let value = if same {
-                        likely.clone()
-                    } else {
-                        value.to_atom()
-                    };
+                    let value = if same { likely.clone() } else { value.to_atom() };
                     builder.push(Key::Expected(expected), value);
                 }
                 _ => builder.push(Key::Other(key.to_atom()), value.to_atom()),
@@ -89,12 +85,9 @@ impl MapCache {
 }
 
 fn has_short_strings(map: &Map) -> bool {
-    let is_short = |atom: &Atom| {
-        atom.as_str()
-            .is_none_or(|text| text.len() <= MAX_CACHED_STRING_LEN)
-    };
-    map.iter()
-        .all(|(key, value)| is_short(key) && is_short(value))
+    let is_short =
+        |atom: &Atom| atom.as_str().is_none_or(|text| text.len() <= MAX_CACHED_STRING_LEN);
+    map.iter().all(|(key, value)| is_short(key) && is_short(value))
 }
 
 #[cfg(test)]

@@ -56,10 +56,7 @@ pub struct Field<T, C> {
 impl<T, C> Field<T, C> {
     /// Returns the column with this name.
     pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            types: PhantomData,
-        }
+        Self { name, types: PhantomData }
     }
 
     /// Returns the name of the column.
@@ -104,10 +101,7 @@ pub struct Ref<T> {
 impl<T> Ref<T> {
     /// Returns a reference to the row with this UUID.
     pub const fn new(uuid: Uuid) -> Self {
-        Self {
-            uuid,
-            table: PhantomData,
-        }
+        Self { uuid, table: PhantomData }
     }
 }
 
@@ -341,11 +335,7 @@ pub fn read_column<C: Column + Default>(
     let Some(datum) = datum else {
         return Ok(C::default());
     };
-    C::from_datum(datum).ok_or_else(|| TypeError {
-        table,
-        column,
-        value: datum.to_string(),
-    })
+    C::from_datum(datum).ok_or_else(|| TypeError { table, column, value: datum.to_string() })
 }
 
 #[cfg(test)]

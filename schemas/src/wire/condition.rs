@@ -70,20 +70,14 @@ impl Function {
     }
 
     fn from_name(name: &str) -> Result<Self, OvsdbError> {
-        Self::ALL
-            .into_iter()
-            .find(|function| function.name() == name)
-            .ok_or_else(|| {
-                OvsdbError::new("unknown function", format!("No function named {name}."))
-            })
+        Self::ALL.into_iter().find(|function| function.name() == name).ok_or_else(|| {
+            OvsdbError::new("unknown function", format!("No function named {name}."))
+        })
     }
 
     /// `true` for the functions that compare the order of numbers.
     fn is_relational(self) -> bool {
-        matches!(
-            self,
-            Self::Less | Self::LessOrEqual | Self::GreaterOrEqual | Self::Greater
-        )
+        matches!(self, Self::Less | Self::LessOrEqual | Self::GreaterOrEqual | Self::Greater)
     }
 
     /// Returns the type of the argument for a column of type `ty`. `None`: the function does not
@@ -146,10 +140,7 @@ struct Indexes {
 impl Condition {
     /// Returns the condition of these clauses.
     pub fn new(clauses: Vec<Clause>) -> Self {
-        Self {
-            clauses,
-            indexes: OnceLock::new(),
-        }
+        Self { clauses, indexes: OnceLock::new() }
     }
 
     /// Returns the arguments of the clauses for modification.
@@ -211,11 +202,9 @@ impl Condition {
     /// names it. `None`: there is no such clause.
     pub fn equal_value(&self, of: ColumnId) -> Option<&Datum> {
         self.clauses.iter().find_map(|clause| match clause {
-            Clause::Column {
-                column,
-                function: Function::Equal,
-                argument,
-            } if *column == of => Some(argument),
+            Clause::Column { column, function: Function::Equal, argument } if *column == of => {
+                Some(argument)
+            }
             _ => None,
         })
     }
@@ -296,16 +285,9 @@ impl Condition {
                 Clause::Bool(value) => {
                     out.extend_from_slice(if *value { b"true" } else { b"false" });
                 }
-                Clause::Column {
-                    column,
-                    function,
-                    argument,
-                } => {
-                    let head = format!(
-                        "[\"{}\",\"{}\",",
-                        table.column_name(*column),
-                        function.name()
-                    );
+                Clause::Column { column, function, argument } => {
+                    let head =
+                        format!("[\"{}\",\"{}\",", table.column_name(*column), function.name());
                     out.extend_from_slice(head.as_bytes());
                     write(argument, out);
                     out.push(b']');
@@ -363,11 +345,7 @@ impl Clause {
     pub fn matches(&self, row: &Row) -> bool {
         let (column, function, argument) = match self {
             Self::Bool(value) => return *value,
-            Self::Column {
-                column,
-                function,
-                argument,
-            } => (*column, *function, argument),
+            Self::Column { column, function, argument } => (*column, *function, argument),
         };
         let value = row.get(column);
         if function.is_relational() {
@@ -397,9 +375,9 @@ fn includes(value: &Datum, argument: &Datum, wanted: bool) -> bool {
         (Datum::Set(value), Datum::Set(argument)) => {
             argument.iter().all(|atom| value.contains(atom) == wanted)
         }
-        (Datum::Map(value), Datum::Map(argument)) => argument
-            .iter()
-            .all(|(key, expected)| (value.get(key) == Some(expected)) == wanted),
+        (Datum::Map(value), Datum::Map(argument)) => {
+            argument.iter().all(|(key, expected)| (value.get(key) == Some(expected)) == wanted)
+        }
         _ => false,
     }
 }

@@ -80,11 +80,7 @@ impl AllClauses {
         for clause in clauses {
             match clause {
                 Clause::Bool(value) => all.is_never |= !value,
-                Clause::Column {
-                    column,
-                    function,
-                    argument,
-                } => {
+                Clause::Column { column, function, argument } => {
                     let column = all.columns.entry(*column).or_default();
                     all.is_never |= !column.add(*function, argument);
                 }
@@ -95,10 +91,7 @@ impl AllClauses {
 
     pub(super) fn matches(&self, row: &Row) -> bool {
         !self.is_never
-            && self
-                .columns
-                .iter()
-                .all(|(column, clauses)| clauses.matches(&row.get(*column)))
+            && self.columns.iter().all(|(column, clauses)| clauses.matches(&row.get(*column)))
     }
 }
 
@@ -163,11 +156,7 @@ impl AnyClauses {
         for clause in clauses {
             match clause {
                 Clause::Bool(value) => any.is_always |= *value && !hides_true,
-                Clause::Column {
-                    column,
-                    function,
-                    argument,
-                } => {
+                Clause::Column { column, function, argument } => {
                     let column = any.columns.entry(*column).or_default();
                     any.is_always |= column.add(*function, argument, clause);
                 }
@@ -178,10 +167,7 @@ impl AnyClauses {
 
     pub(super) fn matches(&self, row: &Row) -> bool {
         self.is_always
-            || self
-                .columns
-                .iter()
-                .any(|(column, clauses)| clauses.matches(&row.get(*column), row))
+            || self.columns.iter().any(|(column, clauses)| clauses.matches(&row.get(*column), row))
     }
 }
 
@@ -233,10 +219,9 @@ impl Elements {
                 self.elements.iter().any(|atom| set.contains(atom))
             }
             Datum::Set(set) => has_any(&self.elements, set.iter()),
-            Datum::Map(map) if self.pairs.len() < map.len() => self
-                .pairs
-                .iter()
-                .any(|(key, expected)| map.get(key) == Some(expected)),
+            Datum::Map(map) if self.pairs.len() < map.len() => {
+                self.pairs.iter().any(|(key, expected)| map.get(key) == Some(expected))
+            }
             Datum::Map(map) => {
                 let pairs = map.iter().map(|(key, value)| (key.clone(), value.clone()));
                 !self.pairs.is_empty() && pairs.into_iter().any(|pair| self.pairs.contains(&pair))
@@ -253,10 +238,7 @@ impl Elements {
             }
             Datum::Map(map) => {
                 self.pairs.len() > map.len()
-                    || self
-                        .pairs
-                        .iter()
-                        .any(|(key, expected)| map.get(key) != Some(expected))
+                    || self.pairs.iter().any(|(key, expected)| map.get(key) != Some(expected))
             }
         }
     }
@@ -311,15 +293,8 @@ impl Bounds {
     }
 
     fn is_empty(&self) -> bool {
-        let Self {
-            less,
-            less_or_equal,
-            greater_or_equal,
-            greater,
-        } = self;
-        [less, less_or_equal, greater_or_equal, greater]
-            .iter()
-            .all(|bound| bound.is_none())
+        let Self { less, less_or_equal, greater_or_equal, greater } = self;
+        [less, less_or_equal, greater_or_equal, greater].iter().all(|bound| bound.is_none())
     }
 
     /// Comparisons of a scalar with the bounds.
@@ -337,15 +312,11 @@ impl Bounds {
     /// `true` if a value satisfies all bounds.
     fn contain(&self, value: &Datum) -> bool {
         self.is_empty()
-            || value
-                .as_scalar()
-                .is_some_and(|value| self.comparisons(value).all(|holds| holds))
+            || value.as_scalar().is_some_and(|value| self.comparisons(value).all(|holds| holds))
     }
 
     /// `true` if a value satisfies any bound.
     fn meet(&self, value: &Datum) -> bool {
-        value
-            .as_scalar()
-            .is_some_and(|value| self.comparisons(value).any(|holds| holds))
+        value.as_scalar().is_some_and(|value| self.comparisons(value).any(|holds| holds))
     }
 }

@@ -23,10 +23,7 @@ pub struct OperationWriter<'a> {
 impl<'a> OperationWriter<'a> {
     /// Returns an encoder for operations on a database with this schema.
     pub fn new(schema: &'a DatabaseSchema, is_placeholder: &'a dyn Fn(Uuid) -> bool) -> Self {
-        Self {
-            schema,
-            is_placeholder,
-        }
+        Self { schema, is_placeholder }
     }
 
     /// Appends the parameters of `transact`: the name of the database and the operations.
@@ -74,12 +71,7 @@ impl<'a> OperationWriter<'a> {
         out.extend_from_slice(operation.name().as_bytes());
         out.push(b'"');
         match operation {
-            Operation::Insert {
-                table,
-                uuid,
-                given,
-                row,
-            } => {
+            Operation::Insert { table, uuid, given, row } => {
                 let table = self.write_table(*table, out);
                 if given.is_some() {
                     out.extend_from_slice(b",\"uuid\":\"");
@@ -92,12 +84,7 @@ impl<'a> OperationWriter<'a> {
                 }
                 self.write_row(b",\"row\":", table, row.iter(), out);
             }
-            Operation::Select {
-                table,
-                condition,
-                columns,
-                sort,
-            } => {
+            Operation::Select { table, condition, columns, sort } => {
                 let table = self.write_table(*table, out);
                 self.write_condition(table, condition, out);
                 write_columns(b",\"columns\":", table, columns, out);
@@ -105,20 +92,12 @@ impl<'a> OperationWriter<'a> {
                     write_columns(b",\"sort\":", table, sort, out);
                 }
             }
-            Operation::Update {
-                table,
-                condition,
-                row,
-            } => {
+            Operation::Update { table, condition, row } => {
                 let table = self.write_table(*table, out);
                 self.write_condition(table, condition, out);
                 self.write_row(b",\"row\":", table, pairs(row), out);
             }
-            Operation::Mutate {
-                table,
-                condition,
-                mutations,
-            } => {
+            Operation::Mutate { table, condition, mutations } => {
                 let table = self.write_table(*table, out);
                 self.write_condition(table, condition, out);
                 out.extend_from_slice(b",\"mutations\":[");
@@ -137,14 +116,7 @@ impl<'a> OperationWriter<'a> {
                 let table = self.write_table(*table, out);
                 self.write_condition(table, condition, out);
             }
-            Operation::Wait {
-                table,
-                timeout,
-                condition,
-                columns,
-                equal,
-                rows,
-            } => {
+            Operation::Wait { table, timeout, condition, columns, equal, rows } => {
                 let table = self.write_table(*table, out);
                 if let Some(timeout) = timeout {
                     out.extend_from_slice(b",\"timeout\":");
@@ -300,9 +272,6 @@ fn write_name(out: &mut Vec<u8>, uuid: Uuid) {
     out.extend_from_slice(b"\"row");
     let start = out.len();
     write_uuid(out, uuid);
-    out[start..]
-        .iter_mut()
-        .filter(|b| **b == b'-')
-        .for_each(|b| *b = b'_');
+    out[start..].iter_mut().filter(|b| **b == b'-').for_each(|b| *b = b'_');
     out.push(b'"');
 }

@@ -45,10 +45,7 @@ impl MonitorVersion {
 
 /// `<monitor-select>`: kinds of changes that a monitor reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the members of the protocol's object"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the members of the protocol's object")]
 pub struct Select {
     /// Rows that exist when the monitor starts.
     pub initial: bool,
@@ -62,19 +59,9 @@ pub struct Select {
 
 impl Select {
     /// All kinds, which is the default.
-    pub const ALL: Self = Self {
-        initial: true,
-        insert: true,
-        delete: true,
-        modify: true,
-    };
+    pub const ALL: Self = Self { initial: true, insert: true, delete: true, modify: true };
     /// No kinds.
-    pub const NONE: Self = Self {
-        initial: false,
-        insert: false,
-        delete: false,
-        modify: false,
-    };
+    pub const NONE: Self = Self { initial: false, insert: false, delete: false, modify: false };
 
     fn union(self, other: Self) -> Self {
         Self {
@@ -88,9 +75,7 @@ impl Select {
     fn decode(reader: &mut Reader<'_>, table: &str) -> Result<Self, OvsdbError> {
         let mut members = OperationMembers::new(reader, format!("table {table} select"));
         let mut flag = |name| {
-            members
-                .optional(name, ValueKind::Bool)
-                .is_none_or(|mut at| at.boolean() == Some(true))
+            members.optional(name, ValueKind::Bool).is_none_or(|mut at| at.boolean() == Some(true))
         };
         let select = Self {
             initial: flag("initial"),
@@ -156,10 +141,7 @@ impl MonitorTable {
     /// Returns a request for all changes of these columns in all rows.
     pub fn all_rows(columns: impl IntoIterator<Item = ColumnId>) -> Self {
         Self {
-            columns: columns
-                .into_iter()
-                .map(|column| (column, Select::ALL))
-                .collect(),
+            columns: columns.into_iter().map(|column| (column, Select::ALL)).collect(),
             select: Select::ALL,
             condition: Condition::default(),
         }
@@ -180,10 +162,7 @@ impl MonitorRequests {
     ) -> Result<Self, OvsdbError> {
         let start = *reader;
         if !reader.enter_object() {
-            return Err(OvsdbError::syntax_at(
-                start,
-                "monitor-requests must be object",
-            ));
+            return Err(OvsdbError::syntax_at(start, "monitor-requests must be object"));
         }
         // The last of several members with one name is used.
         let mut by_name = BTreeMap::new();
@@ -223,9 +202,7 @@ impl MonitorRequests {
     /// Tables without a request are omitted.
     pub fn write_conditions(&self, schema: &DatabaseSchema, tables: &[TableId], out: &mut Vec<u8>) {
         out.push(b'{');
-        let requests = tables
-            .iter()
-            .filter_map(|id| Some((*id, self.tables.get(id)?)));
+        let requests = tables.iter().filter_map(|id| Some((*id, self.tables.get(id)?)));
         for (i, (id, request)) in requests.enumerate() {
             if i > 0 {
                 out.push(b',');
@@ -233,9 +210,7 @@ impl MonitorRequests {
             let table = schema.table(id);
             write::string(out, table.name.as_bytes());
             out.extend_from_slice(b":[{\"where\":");
-            request
-                .condition
-                .write_json(table, out, &|datum, out| datum.write_json(out));
+            request.condition.write_json(table, out, &|datum, out| datum.write_json(out));
             out.extend_from_slice(b"}]");
         }
         out.push(b'}');
@@ -250,10 +225,7 @@ impl MonitorTable {
         version: MonitorVersion,
         strings: &mut StringCache,
     ) -> Result<Self, OvsdbError> {
-        let mut requests = Self {
-            select: Select::NONE,
-            ..Self::all_rows([])
-        };
+        let mut requests = Self { select: Select::NONE, ..Self::all_rows([]) };
         if at.kind() != ValueKind::Array {
             requests.condition = requests.add(&mut at, table, version, strings)?;
             return Ok(requests);
@@ -285,9 +257,8 @@ impl MonitorTable {
         let select = members.optional("select", ValueKind::Object);
         members.finish()?;
 
-        let select = select.map_or(Ok(Select::ALL), |mut at| {
-            Select::decode(&mut at, &table.name)
-        })?;
+        let select =
+            select.map_or(Ok(Select::ALL), |mut at| Select::decode(&mut at, &table.name))?;
         self.select = self.select.union(select);
         match columns {
             Some(at) => {
@@ -348,10 +319,7 @@ impl MonitorTable {
         table: &TableSchema,
     ) -> Result<(), String> {
         if self.columns.iter().any(|(known, _)| *known == column) {
-            return Err(format!(
-                "column {} mentioned more than once",
-                table.column_name(column)
-            ));
+            return Err(format!("column {} mentioned more than once", table.column_name(column)));
         }
         self.columns.push((column, select));
         Ok(())
@@ -372,11 +340,7 @@ impl MonitorTable {
         }
         out.push(b'[');
         for (i, select) in selects.into_iter().enumerate() {
-            out.extend_from_slice(if i == 0 {
-                b"{\"columns\":["
-            } else {
-                b",{\"columns\":["
-            });
+            out.extend_from_slice(if i == 0 { b"{\"columns\":[" } else { b",{\"columns\":[" });
             let columns = self.columns.iter().filter(|(_, own)| *own == select);
             for (j, (column, _)) in columns.enumerate() {
                 if j > 0 {
@@ -391,8 +355,7 @@ impl MonitorTable {
             }
             if i == 0 && version != MonitorVersion::V1 && !self.condition.clauses().is_empty() {
                 out.extend_from_slice(b",\"where\":");
-                self.condition
-                    .write_json(table, out, &|datum, out| datum.write_json(out));
+                self.condition.write_json(table, out, &|datum, out| datum.write_json(out));
             }
             out.push(b'}');
         }

@@ -111,11 +111,7 @@ impl Mutator {
             _ if operand == 0.0 => return Err(division_by_zero()),
             _ => value / operand,
         };
-        if result.is_finite() {
-            Ok(result)
-        } else {
-            Err(self.out_of_range())
-        }
+        if result.is_finite() { Ok(result) } else { Err(self.out_of_range()) }
     }
 
     fn out_of_range(self) -> OvsdbError {
@@ -158,24 +154,16 @@ impl Mutation {
                 return Err(head.error("constraint violation", details));
             }
             let mutator = Mutator::from_name(&head.operator)?;
-            let argument_type = mutator
-                .argument_type(ty)
-                .ok_or_else(|| head.type_mismatch(table))?;
+            let argument_type =
+                mutator.argument_type(ty).ok_or_else(|| head.type_mismatch(table))?;
             let start = *reader;
             let mut argument = notation.datum(reader, &argument_type);
             if argument.is_err() && mutator == Mutator::Delete && ty.is_map() {
                 *reader = start;
-                let keys = ColumnType {
-                    value: None,
-                    ..argument_type
-                };
+                let keys = ColumnType { value: None, ..argument_type };
                 argument = notation.datum(reader, &keys);
             }
-            Ok(Self {
-                column,
-                mutator,
-                argument: argument?,
-            })
+            Ok(Self { column, mutator, argument: argument? })
         })
     }
 

@@ -93,11 +93,7 @@ impl<'a> NamedUuids<'a> {
 
     /// Returns the state at the start of a part of a request with this key.
     pub(crate) fn with_key(source: &'a mut UuidSource, key: NameKey) -> Self {
-        Self {
-            source,
-            naming: Naming::ByKey(key),
-            defined: DefinedNames::default(),
-        }
+        Self { source, naming: Naming::ByKey(key), defined: DefinedNames::default() }
     }
 
     /// Continues with names that earlier parts defined.
@@ -134,9 +130,7 @@ impl<'a> NamedUuids<'a> {
             Naming::ByKey(key) => key.uuid(name),
             Naming::InOrder(uuids) => match uuids.get(name) {
                 Some(uuid) => *uuid,
-                None => *uuids
-                    .entry(name.into())
-                    .or_insert_with(|| self.source.next_uuid()),
+                None => *uuids.entry(name.into()).or_insert_with(|| self.source.next_uuid()),
             },
         }
     }

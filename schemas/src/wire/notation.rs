@@ -30,22 +30,12 @@ pub struct NotationReader<'s, 'n, 'u> {
 impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
     /// Returns a decoder that refuses `named-uuid`.
     pub fn new(strings: &'s mut StringCache) -> Self {
-        Self {
-            strings,
-            named: None,
-            atoms: Vec::new(),
-            pairs: MapBuffers::default(),
-        }
+        Self { strings, named: None, atoms: Vec::new(), pairs: MapBuffers::default() }
     }
 
     /// Returns a decoder for a `transact` request.
     pub fn with_named_uuids(strings: &'s mut StringCache, named: &'n mut NamedUuids<'u>) -> Self {
-        Self {
-            strings,
-            named: Some(named),
-            atoms: Vec::new(),
-            pairs: MapBuffers::default(),
-        }
+        Self { strings, named: Some(named), atoms: Vec::new(), pairs: MapBuffers::default() }
     }
 
     /// Returns the named-uuids. `None`: they are refused.
@@ -88,13 +78,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 let mut builder = MapBuilder::new(&mut pairs, template);
                 let outcome = self.pairs(reader, &ty.key, value, &mut builder);
                 leave_tagged(reader, "map", start, outcome.is_ok())?;
-                check_count(
-                    ty,
-                    "map",
-                    outcome.is_ok().then_some(builder.len()),
-                    inner,
-                    start,
-                )?;
+                check_count(ty, "map", outcome.is_ok().then_some(builder.len()), inner, start)?;
                 outcome?;
                 let map = builder.finish();
                 self.pairs = pairs;
@@ -106,13 +90,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
                 let mut atoms = std::mem::take(&mut self.atoms);
                 let outcome = self.elements(reader, &ty.key, &mut atoms);
                 leave_tagged(reader, "set", start, outcome.is_ok())?;
-                check_count(
-                    ty,
-                    "set",
-                    outcome.is_ok().then_some(atoms.len()),
-                    inner,
-                    start,
-                )?;
+                check_count(ty, "set", outcome.is_ok().then_some(atoms.len()), inner, start)?;
                 outcome?;
                 let template = template.and_then(Datum::as_set);
                 let set = match template.filter(|template| template.iter().eq(&atoms)) {
@@ -275,10 +253,7 @@ impl<'s, 'n, 'u> NotationReader<'s, 'n, 'u> {
             }),
             (b"named-uuid", Some(named)) => match std::str::from_utf8(&text) {
                 Ok(name) if is_id(name) => Ok(named.resolve(name)),
-                _ => Err(OvsdbError::syntax_at(
-                    start,
-                    "named-uuid string is not a valid <id>",
-                )),
+                _ => Err(OvsdbError::syntax_at(start, "named-uuid string is not a valid <id>")),
             },
             _ => Err(malformed()),
         }
@@ -315,10 +290,7 @@ fn enter_tagged<'a, const VALIDATING: bool>(
     if entered && reader.enter_array() {
         return Ok(inner);
     }
-    Err(OvsdbError::syntax_at(
-        start,
-        format!("expected [\"{tag}\", <array>]"),
-    ))
+    Err(OvsdbError::syntax_at(start, format!("expected [\"{tag}\", <array>]")))
 }
 
 /// Leaves `[tag, [...]]`.
@@ -331,16 +303,9 @@ fn leave_tagged<const VALIDATING: bool>(
     start: Reader<'_, VALIDATING>,
     at_end: bool,
 ) -> Result<(), OvsdbError> {
-    let is_longer = if at_end {
-        reader.next_element()
-    } else {
-        array_len(start) != Some(2)
-    };
+    let is_longer = if at_end { reader.next_element() } else { array_len(start) != Some(2) };
     if is_longer {
-        return Err(OvsdbError::syntax_at(
-            start,
-            format!("expected [\"{tag}\", <array>]"),
-        ));
+        return Err(OvsdbError::syntax_at(start, format!("expected [\"{tag}\", <array>]")));
     }
     Ok(())
 }
@@ -375,10 +340,7 @@ fn check_count<const VALIDATING: bool>(
     let details = if (ty.min, ty.max) == (1, 1) {
         format!("{class} must have exactly one member but {n} are present")
     } else {
-        format!(
-            "{class} must have {} to {} members but {n} are present",
-            ty.min, ty.max
-        )
+        format!("{class} must have {} to {} members but {n} are present", ty.min, ty.max)
     };
     Err(OvsdbError::syntax_at(start, details))
 }

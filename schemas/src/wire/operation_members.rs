@@ -29,12 +29,7 @@ impl<'a> OperationMembers<'a> {
     pub(super) fn new(reader: &mut Reader<'a>, context: impl Into<Cow<'static, str>>) -> Self {
         let context = context.into();
         let object = *reader;
-        let mut this = Self {
-            context,
-            object,
-            rest: Vec::with_capacity(6),
-            error: None,
-        };
+        let mut this = Self { context, object, rest: Vec::with_capacity(6), error: None };
         if !reader.enter_object() {
             reader.skip();
             let details = format!("Parsing {} failed: Object expected.", this.context);
@@ -69,10 +64,7 @@ impl<'a> OperationMembers<'a> {
 
     /// Returns a required member of this kind.
     pub(super) fn required(&mut self, name: &'static str, kind: ValueKind) -> Option<Reader<'a>> {
-        let exists = self
-            .rest
-            .iter()
-            .any(|(known, _)| **known == *name.as_bytes());
+        let exists = self.rest.iter().any(|(known, _)| **known == *name.as_bytes());
         if !exists {
             self.fail(&format!("Required '{name}' member is missing."));
         }
@@ -81,10 +73,7 @@ impl<'a> OperationMembers<'a> {
 
     /// Returns an optional member of this kind.
     pub(super) fn optional(&mut self, name: &'static str, kind: ValueKind) -> Option<Reader<'a>> {
-        let at = self
-            .rest
-            .iter()
-            .position(|(known, _)| **known == *name.as_bytes())?;
+        let at = self.rest.iter().position(|(known, _)| **known == *name.as_bytes())?;
         let (_, mut value) = self.rest.swap_remove(at);
         if value.kind() == kind {
             return Some(value);
@@ -133,9 +122,7 @@ impl<'a> OperationMembers<'a> {
     /// # Errors
     /// The recorded problem. `None` implies one.
     pub(super) fn require<T>(&self, found: Option<T>) -> Result<T, OvsdbError> {
-        found
-            .filter(|_| self.error.is_none())
-            .ok_or_else(|| self.error())
+        found.filter(|_| self.error.is_none()).ok_or_else(|| self.error())
     }
 
     /// Returns the recorded problem.

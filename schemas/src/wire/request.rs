@@ -77,9 +77,7 @@ impl<'a> Message<'a> {
         }
         let method = method
             .map(|mut at| {
-                let name = at
-                    .string()
-                    .map(|name| String::from_utf8_lossy(&name).into_owned());
+                let name = at.string().map(|name| String::from_utf8_lossy(&name).into_owned());
                 name.ok_or_else(|| MessageError::new("method is not a JSON string"))
             })
             .transpose()?;
@@ -87,20 +85,13 @@ impl<'a> Message<'a> {
             let text = format!("message has unexpected member {name:?}");
             return Err(MessageError(text));
         }
-        if params
-            .as_mut()
-            .is_some_and(|params: &mut Reader<'_>| params.kind() != ValueKind::Array)
+        if params.as_mut().is_some_and(|params: &mut Reader<'_>| params.kind() != ValueKind::Array)
         {
             return Err(MessageError::new("\"params\" must be JSON array"));
         }
         let id = id.map(|mut at| Json::read(&mut at));
-        let present = [
-            method.is_some(),
-            params.is_some(),
-            result.is_some(),
-            error.is_some(),
-            id.is_some(),
-        ];
+        let present =
+            [method.is_some(), params.is_some(), result.is_some(), error.is_some(), id.is_some()];
         match (method, params, result, error, id) {
             (Some(method), Some(params), None, None, Some(id)) => {
                 Ok(Self::Request { method, params, id })
@@ -108,14 +99,12 @@ impl<'a> Message<'a> {
             (Some(method), Some(params), None, None, None) => {
                 Ok(Self::Notification { method, params })
             }
-            (None, None, Some(result), None, Some(id)) => Ok(Self::Reply(Reply {
-                id,
-                outcome: Ok(result),
-            })),
-            (None, None, None, Some(error), Some(id)) => Ok(Self::Reply(Reply {
-                id,
-                outcome: Err(error),
-            })),
+            (None, None, Some(result), None, Some(id)) => {
+                Ok(Self::Reply(Reply { id, outcome: Ok(result) }))
+            }
+            (None, None, None, Some(error), Some(id)) => {
+                Ok(Self::Reply(Reply { id, outcome: Err(error) }))
+            }
             _ => Err(wrong_members(present)),
         }
     }
@@ -148,9 +137,7 @@ mod tests {
             Ok(Message::Request { .. }) => "request",
             Ok(Message::Notification { .. }) => "notification",
             Ok(Message::Reply(Reply { outcome: Ok(_), .. })) => "reply",
-            Ok(Message::Reply(Reply {
-                outcome: Err(_), ..
-            })) => "error",
+            Ok(Message::Reply(Reply { outcome: Err(_), .. })) => "error",
             Err(_) => "invalid",
         }
     }
@@ -163,20 +150,11 @@ mod tests {
             (r#"{"id":1}"#, r#"request must have "method""#),
             (r#"{"id":1,"method":"x"}"#, r#"request must have "params""#),
             (r#"{"id":1,"method":1}"#, "method is not a JSON string"),
-            (
-                r#"{"method":"x","params":{}}"#,
-                r#""params" must be JSON array"#,
-            ),
-            (
-                r#"{"result":1,"id":1,"method":"x"}"#,
-                r#"reply must not have "method""#,
-            ),
+            (r#"{"method":"x","params":{}}"#, r#""params" must be JSON array"#),
+            (r#"{"result":1,"id":1,"method":"x"}"#, r#"reply must not have "method""#),
             (r#"{"result":1}"#, r#"reply must have "id""#),
             (r#"{"error":1}"#, r#"error must have "id""#),
-            (
-                r#"{"a\u001b":1}"#,
-                r#"message has unexpected member "a\u{1b}""#,
-            ),
+            (r#"{"a\u001b":1}"#, r#"message has unexpected member "a\u{1b}""#),
         ] {
             let text = TextBuf::parse(text.as_bytes().to_vec()).unwrap();
             let error = Message::decode(&text).unwrap_err().to_string();
@@ -188,20 +166,14 @@ mod tests {
     fn the_members_determine_the_kind_of_message() {
         for (text, expected) in [
             (r#"{"method":"echo","params":[],"id":false}"#, "request"),
-            (
-                r#"{"method":"echo","params":[],"id":null,"error":null}"#,
-                "notification",
-            ),
+            (r#"{"method":"echo","params":[],"id":null,"error":null}"#, "notification"),
             (r#"{"method":"echo","params":[]}"#, "notification"),
             (r#"{"result":1,"error":null,"id":"x"}"#, "reply"),
             (r#"{"result":null,"error":"no","id":0}"#, "error"),
             (r#"{"method":"echo","params":null,"id":1}"#, "invalid"),
             (r#"{"method":"echo","params":{},"id":1}"#, "invalid"),
             (r#"{"method":1,"params":[],"id":1}"#, "invalid"),
-            (
-                r#"{"jsonrpc":"2.0","method":"echo","params":[],"id":1}"#,
-                "invalid",
-            ),
+            (r#"{"jsonrpc":"2.0","method":"echo","params":[],"id":1}"#, "invalid"),
             (r#"{"result":1,"id":1,"method":"x"}"#, "invalid"),
             ("{}", "invalid"),
             ("[]", "invalid"),

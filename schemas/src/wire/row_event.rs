@@ -64,14 +64,8 @@ impl MonitorTable {
         if !event.is_selected(self.select) {
             return false;
         }
-        let selected = self
-            .columns
-            .iter()
-            .filter(|(_, select)| event.is_selected(*select));
-        let columns = Columns {
-            table,
-            selected: selected.map(|(column, _)| *column),
-        };
+        let selected = self.columns.iter().filter(|(_, select)| event.is_selected(*select));
+        let columns = Columns { table, selected: selected.map(|(column, _)| *column) };
         let v1 = version == MonitorVersion::V1;
         match event {
             RowEvent::Modify { old, new } => {
@@ -95,11 +89,7 @@ impl MonitorTable {
             }
             RowEvent::Initial(row) | RowEvent::Insert(row) => {
                 let initial = matches!(event, RowEvent::Initial(_));
-                out.extend_from_slice(if initial {
-                    b"{\"initial\":"
-                } else {
-                    b"{\"insert\":"
-                });
+                out.extend_from_slice(if initial { b"{\"initial\":" } else { b"{\"insert\":" });
                 columns.write(out, row, |column, row| !row.is_default(column, table));
             }
             RowEvent::Delete(row) if v1 => {

@@ -92,10 +92,7 @@ impl<'s> RowReader<'s> {
             (None, Some(mut new)) => Ok(RowUpdate::Insert(self.row(&mut new, table, uuid)?)),
             (Some(_), Some(mut new)) => Ok(RowUpdate::Update(self.values(&mut new, table, uuid)?)),
             (Some(_), None) => Ok(RowUpdate::Delete),
-            (None, None) => Err(malformed(
-                Some(table),
-                "a row update has neither old nor new",
-            )),
+            (None, None) => Err(malformed(Some(table), "a row update has neither old nor new")),
         }
     }
 
@@ -110,9 +107,7 @@ impl<'s> RowReader<'s> {
         if !reader.enter_object() {
             return Err(malformed(Some(table), one));
         }
-        let name = reader
-            .next_member()
-            .ok_or_else(|| malformed(Some(table), one))?;
+        let name = reader.next_member().ok_or_else(|| malformed(Some(table), one))?;
         let update = match &*name {
             b"initial" | b"insert" => RowUpdate::Insert(self.row(reader, table, uuid)?),
             b"modify" => {
@@ -154,11 +149,7 @@ impl<'s> RowReader<'s> {
             values.set(column, datum);
             Ok(())
         });
-        let row = Row {
-            uuid,
-            version: Uuid::nil(),
-            values: values.finish(table),
-        };
+        let row = Row { uuid, version: Uuid::nil(), values: values.finish(table) };
         self.values = values;
         if let Err(error) = outcome {
             self.last.row = template;
@@ -213,9 +204,7 @@ impl<'s> RowReader<'s> {
                 let Some(name) = reader.next_member() else {
                     return Ok(());
                 };
-                let column = std::str::from_utf8(&name)
-                    .ok()
-                    .and_then(|name| table.column_id(name));
+                let column = std::str::from_utf8(&name).ok().and_then(|name| table.column_id(name));
                 let Some(column) = column else {
                     let name = format!("{}.{}", table.name, String::from_utf8_lossy(&name));
                     self.unknown_columns.insert(name);
@@ -233,10 +222,7 @@ impl<'s> RowReader<'s> {
 
 /// Returns the error of an update in an invalid form.
 pub(super) fn malformed(table: Option<&TableSchema>, problem: &'static str) -> UpdateError {
-    UpdateError::Malformed {
-        table: table.map(|table| table.name.clone()),
-        problem,
-    }
+    UpdateError::Malformed { table: table.map(|table| table.name.clone()), problem }
 }
 
 /// Returns the error of an invalid value.

@@ -50,12 +50,7 @@ pub(super) fn decode_triple<'a, T>(
     let malformed = || OvsdbError::syntax_at(start, format!("Parse error in {kind}."));
     let (column_name, operator) = strings(reader).ok_or_else(malformed)?;
     let value = if let Some(column) = table.column_id(&column_name) {
-        let head = TripleHead {
-            start,
-            column,
-            column_name,
-            operator,
-        };
+        let head = TripleHead { start, column, column_name, operator };
         decode_value(&head, reader)
     } else {
         let details = format!("No column {column_name} in table {}.", table.name);
@@ -69,10 +64,7 @@ pub(super) fn decode_triple<'a, T>(
 }
 
 fn tagged(tag: &'static str, start: Reader<'_>, details: String) -> OvsdbError {
-    OvsdbError {
-        tag: tag.into(),
-        ..OvsdbError::syntax_at(start, details)
-    }
+    OvsdbError { tag: tag.into(), ..OvsdbError::syntax_at(start, details) }
 }
 
 /// Reads `[string, string,`. `None`: the value does not start in this form.

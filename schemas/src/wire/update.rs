@@ -83,11 +83,8 @@ impl RowUpdate {
         uuid: Uuid,
         old: Option<&Arc<Row>>,
     ) -> Result<Option<Arc<Row>>, UpdateError> {
-        let contradiction = |problem| UpdateError::Contradiction {
-            table: table.name.clone(),
-            row: uuid,
-            problem,
-        };
+        let contradiction =
+            |problem| UpdateError::Contradiction { table: table.name.clone(), row: uuid, problem };
         let Some(old) = old else {
             return match self {
                 Self::Insert(row) => Ok(Some(row)),
@@ -101,10 +98,7 @@ impl RowUpdate {
             Self::Modify(deltas) => {
                 let apply = |(column, delta): (ColumnId, Delta)| {
                     let new = delta.apply(&old.get(column), table.column_type(column));
-                    Ok((
-                        column,
-                        new.map_err(|error| value_error(table, uuid, column, error))?,
-                    ))
+                    Ok((column, new.map_err(|error| value_error(table, uuid, column, error))?))
                 };
                 deltas.into_iter().map(apply).collect::<Result<_, _>>()?
             }

@@ -21,9 +21,7 @@ fn integers(values: &[i64]) -> Datum {
 }
 
 fn pairs(pairs: &[(i64, i64)]) -> Datum {
-    let atoms = pairs
-        .iter()
-        .map(|(key, value)| (Atom::Integer(*key), Atom::Integer(*value)));
+    let atoms = pairs.iter().map(|(key, value)| (Atom::Integer(*key), Atom::Integer(*value)));
     Datum::Map(atoms.collect())
 }
 
@@ -34,28 +32,15 @@ fn value(column: usize) -> BoxedStrategy<Datum> {
             .prop_map(|values| pairs(&values))
             .boxed(),
         1 => (0..4_i64).prop_map(Datum::scalar).boxed(),
-        2 => prop::collection::vec(0..4_i64, 0..2)
-            .prop_map(|values| integers(&values))
-            .boxed(),
-        _ => prop::collection::vec(0..4_i64, 0..4)
-            .prop_map(|values| integers(&values))
-            .boxed(),
+        2 => prop::collection::vec(0..4_i64, 0..2).prop_map(|values| integers(&values)).boxed(),
+        _ => prop::collection::vec(0..4_i64, 0..4).prop_map(|values| integers(&values)).boxed(),
     }
 }
 
 fn clause() -> BoxedStrategy<Clause> {
-    let general = [
-        Function::Equal,
-        Function::NotEqual,
-        Function::Includes,
-        Function::Excludes,
-    ];
-    let relational = [
-        Function::Less,
-        Function::LessOrEqual,
-        Function::GreaterOrEqual,
-        Function::Greater,
-    ];
+    let general = [Function::Equal, Function::NotEqual, Function::Includes, Function::Excludes];
+    let relational =
+        [Function::Less, Function::LessOrEqual, Function::GreaterOrEqual, Function::Greater];
     let column = (0..4_usize).prop_flat_map(move |column| {
         let function = prop::sample::select(general.to_vec());
         (Just(column), function, value(column))
@@ -80,12 +65,7 @@ fn clause() -> BoxedStrategy<Clause> {
 
 /// Clauses of one function and column, of which long conditions usually consist, or of any.
 fn clauses() -> BoxedStrategy<Vec<Clause>> {
-    let functions = [
-        Function::Equal,
-        Function::NotEqual,
-        Function::Includes,
-        Function::Excludes,
-    ];
+    let functions = [Function::Equal, Function::NotEqual, Function::Includes, Function::Excludes];
     let alike = (0..4_usize, prop::sample::select(functions.to_vec())).prop_flat_map(
         |(column, function)| {
             let clause = value(column).prop_map(move |argument| Clause::Column {

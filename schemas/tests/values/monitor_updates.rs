@@ -28,9 +28,7 @@ fn schema() -> DatabaseSchema {
 }
 
 fn uuid(last: u8) -> Uuid {
-    format!("00000000-0000-4000-8000-00000000000{last}")
-        .parse()
-        .unwrap()
+    format!("00000000-0000-4000-8000-00000000000{last}").parse().unwrap()
 }
 
 fn read(updates: &str, version: MonitorVersion) -> Result<Vec<(Uuid, RowUpdate)>, UpdateError> {
@@ -38,9 +36,7 @@ fn read(updates: &str, version: MonitorVersion) -> Result<Vec<(Uuid, RowUpdate)>
     let (schema, mut strings) = (schema(), StringCache::default());
     let reader = Reader::new(text.as_text());
     let updates = UpdateReader::new(reader, &schema, version, &mut strings);
-    updates
-        .map(|update| update.map(|(_, uuid, update)| (uuid, update)))
-        .collect()
+    updates.map(|update| update.map(|(_, uuid, update)| (uuid, update))).collect()
 }
 
 fn requests(requests: &str, version: MonitorVersion) -> MonitorTable {
@@ -64,10 +60,7 @@ fn states() -> Vec<Rows> {
             1,
             r#"{"name": "aa", "i": 4, "set": ["set", ["x", "y"]], "m": ["map", [["k", "v"], ["l", "w"]]]}"#,
         ),
-        (
-            1,
-            r#"{"name": "aa", "i": 4, "set": ["set", ["y"]], "m": ["map", [["l", "w"]]]}"#,
-        ),
+        (1, r#"{"name": "aa", "i": 4, "set": ["set", ["y"]], "m": ["map", [["l", "w"]]]}"#),
         (2, r#"{"name": "b", "i": 6, "set": ["set", ["x"]]}"#),
         (2, r#"{"name": "b", "set": ["set", ["x"]]}"#),
         (4, "{}"),
@@ -119,9 +112,7 @@ fn encode_update(
         return String::new();
     }
     let update = Json::object([("T", Json::Object(rows.into_iter().collect()))]);
-    update
-        .to_text()
-        .replace("00000000-0000-4000-8000-00000000000", "#")
+    update.to_text().replace("00000000-0000-4000-8000-00000000000", "#")
 }
 
 /// Checks that the updates of a monitor equal the recorded ones, and that decoding them gives the
@@ -137,17 +128,12 @@ fn check(request: &str, version: MonitorVersion, recorded: [&str; 9]) {
             read(if updates.is_empty() { "{}" } else { &updates }, version).unwrap()
         {
             let schema = schema();
-            match update
-                .apply(schema.table(T), uuid, replica.get(&uuid))
-                .unwrap()
-            {
+            match update.apply(schema.table(T), uuid, replica.get(&uuid)).unwrap() {
                 Some(row) => replica.insert(uuid, row),
                 None => replica.remove(&uuid),
             };
         }
-        let monitored = states[1]
-            .values()
-            .filter(|row| requests.condition.matches_any(row));
+        let monitored = states[1].values().filter(|row| requests.condition.matches_any(row));
         assert!(
             replica.keys().eq(monitored.clone().map(|row| &row.uuid)),
             "step {step} of {request}"
@@ -276,16 +262,8 @@ fn malformed_updates_are_errors() {
     let row = "00000000-0000-4000-8000-000000000001";
     let in_row = |update: &str| format!(r#"{{"T":{{"{row}":{update}}}}}"#);
     for (updates, version, error) in [
-        (
-            "[]".to_owned(),
-            MonitorVersion::V2,
-            "malformed update: it is not an object",
-        ),
-        (
-            r#"{"X":{}}"#.to_owned(),
-            MonitorVersion::V2,
-            "update of unknown table X",
-        ),
+        ("[]".to_owned(), MonitorVersion::V2, "malformed update: it is not an object"),
+        (r#"{"X":{}}"#.to_owned(), MonitorVersion::V2, "update of unknown table X"),
         (
             r#"{"T":[]}"#.to_owned(),
             MonitorVersion::V2,
@@ -327,11 +305,7 @@ fn malformed_updates_are_errors() {
             "update of row 00000000-0000-4000-8000-000000000001 in table T: column i: syntax error: expected integer (in \"five\")",
         ),
     ] {
-        assert_eq!(
-            read(&updates, version).unwrap_err().to_string(),
-            error,
-            "{updates}"
-        );
+        assert_eq!(read(&updates, version).unwrap_err().to_string(), error, "{updates}");
     }
 }
 
@@ -341,18 +315,10 @@ fn an_update_that_contradicts_the_replica_is_an_error() {
     let there = Arc::new(Row::new(row, schema.table(T)));
     let apply = |update, old| RowUpdate::apply(update, schema.table(T), row, old);
     assert!(apply(RowUpdate::Insert(there.clone()), Some(&there)).is_err());
-    for update in [
-        RowUpdate::Delete,
-        RowUpdate::Modify(Vec::new()),
-        RowUpdate::Update(Vec::new()),
-    ] {
-        assert!(matches!(
-            apply(update, None),
-            Err(UpdateError::Contradiction { .. })
-        ));
+    for update in [RowUpdate::Delete, RowUpdate::Modify(Vec::new()), RowUpdate::Update(Vec::new())]
+    {
+        assert!(matches!(apply(update, None), Err(UpdateError::Contradiction { .. })));
     }
-    let same = apply(RowUpdate::Modify(Vec::new()), Some(&there))
-        .unwrap()
-        .unwrap();
+    let same = apply(RowUpdate::Modify(Vec::new()), Some(&there)).unwrap().unwrap();
     assert!(Arc::ptr_eq(&same, &there));
 }

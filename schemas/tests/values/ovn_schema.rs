@@ -29,11 +29,7 @@ const CHANGES: &[(Version, &str, Option<&str>)] = &[
     ((7, 0, 0), "Logical_Switch_Port.mirror_rules", None),
     ((7, 0, 0), "Mirror", None),
     ((7, 0, 1), "Mirror.type", Some("string {erspan, gre} / 1")),
-    (
-        (7, 0, 2),
-        "Mirror.filter",
-        Some("string {from-lport, to-lport} / 1"),
-    ),
+    ((7, 0, 2), "Mirror.filter", Some("string {from-lport, to-lport} / 1")),
     ((7, 0, 3), "ACL.tier", None),
     (
         (7, 0, 4),
@@ -43,11 +39,7 @@ const CHANGES: &[(Version, &str, Option<&str>)] = &[
     ((7, 1, 0), "Logical_Router_Port.status", None),
     ((7, 2, 0), "DNS.options", None),
     ((7, 2, 1), "Logical_Router_Policy.bfd_sessions", None),
-    (
-        (7, 3, 0),
-        "QoS.action",
-        Some("string {dscp} => integer 0..63 / 0..*"),
-    ),
+    ((7, 3, 0), "QoS.action", Some("string {dscp} => integer 0..63 / 0..*")),
     ((7, 3, 1), "DHCP_Relay", None),
     ((7, 3, 1), "Logical_Router_Port.dhcp_relay", None),
     ((7, 4, 0), "NAT.match", None),
@@ -57,22 +49,10 @@ const CHANGES: &[(Version, &str, Option<&str>)] = &[
     ((7, 6, 0), "ACL.sample_new", None),
     ((7, 6, 0), "Sample", None),
     ((7, 6, 0), "Sample_Collector", None),
-    (
-        (7, 7, 0),
-        "Logical_Router_Static_Route.selection_fields",
-        None,
-    ),
-    (
-        (7, 8, 0),
-        "Logical_Router_Port.networks",
-        Some("string / 1..*"),
-    ),
+    ((7, 7, 0), "Logical_Router_Static_Route.selection_fields", None),
+    ((7, 8, 0), "Logical_Router_Port.networks", Some("string / 1..*")),
     ((7, 9, 0), "SSL.ssl_ciphersuites", None),
-    (
-        (7, 9, 1),
-        "Logical_Router_Policy.action",
-        Some("string {allow, drop, reroute} / 1"),
-    ),
+    ((7, 9, 1), "Logical_Router_Policy.action", Some("string {allow, drop, reroute} / 1")),
     ((7, 9, 1), "Logical_Router_Policy.chain", None),
     ((7, 9, 1), "Logical_Router_Policy.jump_chain", None),
     (
@@ -87,11 +67,7 @@ const CHANGES: &[(Version, &str, Option<&str>)] = &[
     ),
     ((7, 11, 0), "Logical_Switch_Port.peer", None),
     ((7, 12, 0), "Mirror.mirror_rules", None),
-    (
-        (7, 12, 0),
-        "Mirror.type",
-        Some("string {erspan, gre, local} / 1"),
-    ),
+    ((7, 12, 0), "Mirror.type", Some("string {erspan, gre, local} / 1")),
     ((7, 12, 0), "Mirror_Rule", None),
     ((7, 13, 0), "Logical_Router_Policy.output_port", None),
     ((7, 14, 0), "ACL.network_function_group", None),
@@ -105,16 +81,8 @@ const CHANGES: &[(Version, &str, Option<&str>)] = &[
     ((7, 17, 0), "Logical_Switch_Port_Health_Check", None),
     ((7, 18, 0), "Logical_Switch_Port_Health_Check.status", None),
     ((7, 18, 1), "Address_Set.options", None),
-    (
-        (7, 19, 0),
-        "Network_Function.outport",
-        Some("-> Logical_Switch_Port (strong) / 1"),
-    ),
-    (
-        (7, 19, 0),
-        "Network_Function_Group.mode",
-        Some("string {inline} / 1"),
-    ),
+    ((7, 19, 0), "Network_Function.outport", Some("-> Logical_Switch_Port (strong) / 1")),
+    ((7, 19, 0), "Network_Function_Group.mode", Some("string {inline} / 1")),
 ];
 
 type Version = (u32, u32, u32);
@@ -134,20 +102,13 @@ fn the_schema_is_the_installed_one_with_the_later_changes_of_ovn() {
         )
     });
     let differences = compare(&parse(OWN_SCHEMA), &parse(&text));
-    assert!(
-        differences.is_empty(),
-        "against {path}:\n{}",
-        differences.join("\n")
-    );
+    assert!(differences.is_empty(), "against {path}:\n{}", differences.join("\n"));
 }
 
 #[test]
 fn every_listed_change_is_a_difference() {
     let mut facts = facts(&parse(OWN_SCHEMA));
-    assert_eq!(
-        revert_changes(&mut facts, OLDEST_VERSION),
-        Vec::<String>::new()
-    );
+    assert_eq!(revert_changes(&mut facts, OLDEST_VERSION), Vec::<String>::new());
 }
 
 #[test]
@@ -164,16 +125,8 @@ fn a_difference_that_is_not_listed_is_reported() {
             Value::Null,
             "NAT.logical_ip: own string / 1, installed nothing",
         ),
-        (
-            "/tables/Meter/indexes",
-            Value::Null,
-            "Meter: own root; unique (name), installed root",
-        ),
-        (
-            "/tables/Copp",
-            Value::Null,
-            "Copp: own root; unique (name), installed nothing",
-        ),
+        ("/tables/Meter/indexes", Value::Null, "Meter: own root; unique (name), installed root"),
+        ("/tables/Copp", Value::Null, "Copp: own root; unique (name), installed nothing"),
         (
             "/tables/Copp/columns/later",
             serde_json::json!({"type": "real"}),
@@ -235,11 +188,7 @@ fn compare(own: &Value, installed: &Value) -> Vec<String> {
     for name in names {
         let (own, theirs) = (expected.get(name), installed.get(name));
         if own != theirs {
-            let note = if own == now.get(name) {
-                ""
-            } else {
-                " before the listed changes"
-            };
+            let note = if own == now.get(name) { "" } else { " before the listed changes" };
             let text =
                 |fact: Option<&String>| fact.map_or_else(|| "nothing".to_owned(), Clone::clone);
             differences.push(format!(
@@ -266,9 +215,7 @@ fn revert_changes(facts: &mut Facts, version: Version) -> Vec<String> {
             facts.remove(*name).is_some()
         };
         if !changed {
-            without_effect.push(format!(
-                "{name}: listed as changed in {since:?}, but it is not"
-            ));
+            without_effect.push(format!("{name}: listed as changed in {since:?}, but it is not"));
         }
     }
     without_effect
@@ -280,20 +227,15 @@ fn parse(text: &str) -> Value {
 
 fn version(schema: &Value) -> Version {
     let text = schema["version"].as_str().expect("a schema has a version");
-    let parts: Vec<u32> = text
-        .split('.')
-        .map(|part| part.parse().expect("a number"))
-        .collect();
+    let parts: Vec<u32> = text.split('.').map(|part| part.parse().expect("a number")).collect();
     (parts[0], parts[1], parts[2])
 }
 
 /// Sets the value at a JSON pointer; `Null` removes it.
 fn replace(schema: &mut Value, pointer: &str, value: Value) {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer has a last part");
-    let parent = schema
-        .pointer_mut(parent)
-        .and_then(Value::as_object_mut)
-        .expect("the parent is there");
+    let parent =
+        schema.pointer_mut(parent).and_then(Value::as_object_mut).expect("the parent is there");
     match value {
         Value::Null => parent.remove(name),
         value => parent.insert(name.to_owned(), value),
@@ -313,17 +255,11 @@ fn facts(schema: &Value) -> Facts {
 
 /// `root; unique (name), (id); at most 1 row`
 fn table_fact(table: &Value) -> String {
-    let root = if table["isRoot"] == true {
-        "root"
-    } else {
-        "not root"
-    };
+    let root = if table["isRoot"] == true { "root" } else { "not root" };
     let mut fact = vec![root.to_owned()];
     if let Some(indexes) = table.get("indexes").and_then(Value::as_array) {
-        let indexes: Vec<_> = indexes
-            .iter()
-            .map(|columns| format!("({})", strings(columns).join(", ")))
-            .collect();
+        let indexes: Vec<_> =
+            indexes.iter().map(|columns| format!("({})", strings(columns).join(", "))).collect();
         fact.push(format!("unique {}", indexes.join(", ")));
     }
     if let Some(rows) = table.get("maxRows") {
@@ -346,11 +282,7 @@ fn column_fact(column: &Value) -> String {
         Some(number) => number.to_string(),
     };
     let (min, max) = (bound("min"), bound("max"));
-    fact.push(if min == max {
-        format!("/ {min}")
-    } else {
-        format!("/ {min}..{max}")
-    });
+    fact.push(if min == max { format!("/ {min}") } else { format!("/ {min}..{max}") });
     if column["ephemeral"] == true {
         fact.push("ephemeral".to_owned());
     }
@@ -366,17 +298,9 @@ fn base_fact(base: &Value) -> String {
         return name.clone();
     }
     if let Some(table) = base["refTable"].as_str() {
-        return format!(
-            "-> {table} ({})",
-            base["refType"].as_str().unwrap_or("strong")
-        );
+        return format!("-> {table} ({})", base["refType"].as_str().unwrap_or("strong"));
     }
-    let mut fact = vec![
-        base["type"]
-            .as_str()
-            .expect("a base type has a type")
-            .to_owned(),
-    ];
+    let mut fact = vec![base["type"].as_str().expect("a base type has a type").to_owned()];
     if let Some(values) = base.get("enum") {
         let one = Value::from([values.clone()]);
         let mut values = strings(if values.is_array() { &values[1] } else { &one });
@@ -398,15 +322,10 @@ fn base_fact(base: &Value) -> String {
 }
 
 fn object(value: &Value) -> &serde_json::Map<String, Value> {
-    value
-        .as_object()
-        .expect("a schema's tables and columns are objects")
+    value.as_object().expect("a schema's tables and columns are objects")
 }
 
 fn strings(values: &Value) -> Vec<String> {
     let values = values.as_array().expect("an array of strings");
-    values
-        .iter()
-        .map(|value| value.as_str().expect("a string").to_owned())
-        .collect()
+    values.iter().map(|value| value.as_str().expect("a string").to_owned()).collect()
 }

@@ -156,10 +156,7 @@ fn decode_streamed(
             assert!(!head.as_text().bytes().starts_with(b" "));
             streamed.take(open, schema, version, &mut strings);
             is_report = true;
-            assert!(
-                framer.open_rows(1).is_none(),
-                "all complete rows were taken"
-            );
+            assert!(framer.open_rows(1).is_none(), "all complete rows were taken");
         }
     }
     content
@@ -203,12 +200,8 @@ fn updates_with_fault(version: MonitorVersion, fault: &str) -> String {
             uuid(last)
         )
     };
-    let (one, two, three, five) = (
-        row(1, "a\\\"b"),
-        row(2, "\\ud83d\\ude00"),
-        row(3, ""),
-        row(5, "z"),
-    );
+    let (one, two, three, five) =
+        (row(1, "a\\\"b"), row(2, "\\ud83d\\ude00"), row(3, ""), row(5, "z"));
     format!(
         r#"{{"T":{{{one}, {two} ,{three}{fault},"{}":{old}}}, "U" : {{ "{}":{{"{insert}":{{"name":"u"}}}},{five}}},"T":{{}},"U":{{{two},{two}}}}}"#,
         uuid(4),
@@ -317,10 +310,7 @@ fn unvalidated_rows_are_taken_as_they_are_received() {
     assert!(numbers.eq(0..100));
     framer.push(br#""last":0}}}"#);
     let rest = framer.next_text().unwrap().unwrap();
-    assert_eq!(
-        rest.as_text().bytes(),
-        br#"{"id":5,"result":{"T":{"last":0}}}"#
-    );
+    assert_eq!(rest.as_text().bytes(), br#"{"id":5,"result":{"T":{"last":0}}}"#);
 }
 
 #[test]

@@ -44,11 +44,7 @@ impl Choices {
     }
 
     fn some<T: Clone + Ord>(&mut self, items: &[T]) -> BTreeSet<T> {
-        items
-            .iter()
-            .filter(|_| self.below(3) > 0)
-            .cloned()
-            .collect()
+        items.iter().filter(|_| self.below(3) > 0).cloned().collect()
     }
 }
 
@@ -73,11 +69,7 @@ fn acl(of: &mut Choices) -> Acl {
         label: of.one(&[0, 0, 17]),
         tier: of.one(&[0, 0, 1, 3]),
         options: match of.below(3) {
-            0 => [(
-                "apply-after-lb".to_owned(),
-                of.text(&["true", "TRUE", "no"]),
-            )]
-            .into(),
+            0 => [("apply-after-lb".to_owned(), of.text(&["true", "TRUE", "no"]))].into(),
             _ => BTreeMap::new(),
         },
         ..Acl::default()
@@ -85,12 +77,7 @@ fn acl(of: &mut Choices) -> Acl {
 }
 
 fn nat(of: &mut Choices, ports: &[Ref<LogicalRouterPort>]) -> Nat {
-    let addresses = [
-        "169.254.0.11",
-        "172.18.0.2",
-        "fd69:1:2:3:4:5:6:7",
-        "10.0.0.1",
-    ];
+    let addresses = ["169.254.0.11", "172.18.0.2", "fd69:1:2:3:4:5:6:7", "10.0.0.1"];
     Nat {
         r#type: of.one(&[NatType::Snat, NatType::Dnat, NatType::DnatAndSnat]),
         external_ip: of.text(&addresses),
@@ -232,10 +219,7 @@ fn fill(rows: &mut Rows, of: &mut Choices) {
     });
     for _ in 0..of.below(5) {
         let cidr = of.text(&["10.0.0.0/24", "fd00::/64", "10.1.0.0/16"]);
-        rows.insert(&DhcpOptions {
-            cidr,
-            ..DhcpOptions::default()
-        });
+        rows.insert(&DhcpOptions { cidr, ..DhcpOptions::default() });
     }
     for name in ["a1", "a2", "a3"] {
         let addresses =
@@ -258,14 +242,8 @@ fn database(seed: u64) -> Snapshot {
 fn lists(of: &Snapshot, release: Release) -> Vec<(Vec<String>, String)> {
     let texts = [
         (command(&["acl-list", "sw0"]), acl_list(of, "sw0", release)),
-        (
-            command(&["acl-list", "a123"]),
-            acl_list(of, "a123", release),
-        ),
-        (
-            command(&["lr-nat-list", "lr0"]),
-            lr_nat_list(of, "lr0", release),
-        ),
+        (command(&["acl-list", "a123"]), acl_list(of, "a123", release)),
+        (command(&["lr-nat-list", "lr0"]), lr_nat_list(of, "lr0", release)),
         (command(&["lb-list"]), lb_list(of, None)),
         (command(&["lb-list", "lb"]), lb_list(of, Some("lb"))),
         (command(&["lr-lb-list", "lr0"]), lr_lb_list(of, "lr0")),
@@ -273,16 +251,11 @@ fn lists(of: &Snapshot, release: Release) -> Vec<(Vec<String>, String)> {
         (command(&["dhcp-options-list"]), dhcp_options_list(of)),
         (command(&["lr-list"]), lr_list(of)),
         (command(&["ls-list"]), ls_list(of)),
-        (
-            command(&["lr-policy-list", "lr0"]),
-            lr_policy_list(of, "lr0", release),
-        ),
+        (command(&["lr-policy-list", "lr0"]), lr_policy_list(of, "lr0", release)),
         (command(&["show"]), show(of, release)),
     ];
     let texts = texts.into_iter();
-    texts
-        .map(|(words, text)| (words, text.expect("the rows exist")))
-        .collect()
+    texts.map(|(words, text)| (words, text.expect("the rows exist"))).collect()
 }
 
 #[test]
@@ -324,9 +297,7 @@ fn assert_lists_rows(database: &Snapshot, real: &RealNorthbound) {
         let common = |text: &str, other: &str| -> String {
             let columns: BTreeSet<_> = other.lines().map(column_of).collect();
             let lines = text.split_inclusive('\n');
-            lines
-                .filter(|line| columns.contains(column_of(line)))
-                .collect()
+            lines.filter(|line| columns.contains(column_of(line))).collect()
         };
         assert_eq!(common(&made, &printed), common(&printed, &made), "{table}");
     }
@@ -346,19 +317,11 @@ fn columns_of_new_releases_are_those_of_the_newest_ovn_nbctl() {
             mode: NetworkFunctionGroupMode::Inline,
             ..NetworkFunctionGroup::default()
         }]);
-        let acls =
-            [Some(groups.first().copied().unwrap()), None].map(|network_function_group| Acl {
-                r#match: "ip4".to_owned(),
-                log: true,
-                network_function_group,
-                ..Acl::default()
-            });
-        let acls = rows.insert_all(&acls);
-        rows.insert(&LogicalSwitch {
-            name: "sw0".to_owned(),
-            acls,
-            ..LogicalSwitch::default()
+        let acls = [Some(groups.first().copied().unwrap()), None].map(|network_function_group| {
+            Acl { r#match: "ip4".to_owned(), log: true, network_function_group, ..Acl::default() }
         });
+        let acls = rows.insert_all(&acls);
+        rows.insert(&LogicalSwitch { name: "sw0".to_owned(), acls, ..LogicalSwitch::default() });
         let jump = |priority, chain: &str| LogicalRouterPolicy {
             priority,
             action: LogicalRouterPolicyAction::Jump,
@@ -385,33 +348,18 @@ fn columns_of_new_releases_are_those_of_the_newest_ovn_nbctl() {
 #[test]
 fn errors_of_lists_are_those_of_ovn_nbctl() {
     let both = scenarios::northbound(1, |rows| {
-        rows.insert(&LogicalSwitch {
-            name: "both".to_owned(),
-            ..LogicalSwitch::default()
-        });
-        rows.insert(&PortGroup {
-            name: "both".to_owned(),
-            ..PortGroup::default()
-        });
+        rows.insert(&LogicalSwitch { name: "both".to_owned(), ..LogicalSwitch::default() });
+        rows.insert(&PortGroup { name: "both".to_owned(), ..PortGroup::default() });
     });
     let real = RealNorthbound::load(&both);
     let unknown = "6f1f9a4e-0000-4000-8000-000000000000";
     for (words, result) in [
-        (
-            ["acl-list", "both"],
-            acl_list(&both, "both", Release::V23_03),
-        ),
-        (
-            ["acl-list", "none"],
-            acl_list(&both, "none", Release::V23_03),
-        ),
+        (["acl-list", "both"], acl_list(&both, "both", Release::V23_03)),
+        (["acl-list", "none"], acl_list(&both, "none", Release::V23_03)),
         (["ls-lb-list", "none"], ls_lb_list(&both, "none")),
         (["ls-lb-list", unknown], ls_lb_list(&both, unknown)),
         (["lr-lb-list", "none"], lr_lb_list(&both, "none")),
-        (
-            ["lr-nat-list", "none"],
-            lr_nat_list(&both, "none", Release::V23_03),
-        ),
+        (["lr-nat-list", "none"], lr_nat_list(&both, "none", Release::V23_03)),
     ] {
         let error = result.unwrap_err().to_string();
         let printed = real.nbctl(&command(&words)).unwrap_err();

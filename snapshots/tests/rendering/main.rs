@@ -30,31 +30,16 @@ fn render_all(
         (command(&["lb-list"]), lb_list(northbound, None)),
     ];
     for router in routers {
-        texts.push((
-            command(&["show", router]),
-            show_named(northbound, router, release),
-        ));
-        texts.push((
-            command(&["lr-route-list", router]),
-            lr_route_list(northbound, router),
-        ));
-        texts.push((
-            command(&["lr-nat-list", router]),
-            lr_nat_list(northbound, router, release),
-        ));
-        texts.push((
-            command(&["lr-lb-list", router]),
-            lr_lb_list(northbound, router),
-        ));
+        texts.push((command(&["show", router]), show_named(northbound, router, release)));
+        texts.push((command(&["lr-route-list", router]), lr_route_list(northbound, router)));
+        texts.push((command(&["lr-nat-list", router]), lr_nat_list(northbound, router, release)));
+        texts.push((command(&["lr-lb-list", router]), lr_lb_list(northbound, router)));
         texts.push((
             command(&["lr-policy-list", router]),
             lr_policy_list(northbound, router, release),
         ));
     }
-    texts
-        .into_iter()
-        .map(|(words, text)| (words, text.expect("the routers exist")))
-        .collect()
+    texts.into_iter().map(|(words, text)| (words, text.expect("the routers exist"))).collect()
 }
 
 fn command(words: &[&str]) -> Vec<String> {
@@ -94,21 +79,14 @@ fn switches_and_routers_with_their_ports_are_shown() {
     let real = RealNorthbound::load(&northbound);
     for name in ["sw0", "both", "no such name"] {
         let text = show_named(&northbound, name, Release::V23_03).unwrap();
-        assert_eq!(
-            real.nbctl(&command(&["show", name])).unwrap(),
-            text,
-            "{name}"
-        );
+        assert_eq!(real.nbctl(&command(&["show", name])).unwrap(), text, "{name}");
     }
 }
 
 #[test]
 fn a_port_without_networks_has_no_networks_line() {
     let text = show_named(&scenarios::port_without_networks(), "lr0", Release::V23_03).unwrap();
-    assert!(
-        text.ends_with(" (lr0)\n    port rtos\n        mac: \"\"\n"),
-        "{text}"
-    );
+    assert!(text.ends_with(" (lr0)\n    port rtos\n        mac: \"\"\n"), "{text}");
 }
 
 #[test]
@@ -155,10 +133,7 @@ fn look_ups_that_fail_have_the_errors_of_ovn_nbctl() {
             [_, name] => lr_policy_list(&northbound, name, Release::V23_03),
         };
         let error = result.unwrap_err().to_string();
-        assert_eq!(
-            real.nbctl(&command(&words)).unwrap_err(),
-            format!("ovn-nbctl: {error}\n")
-        );
+        assert_eq!(real.nbctl(&command(&words)).unwrap_err(), format!("ovn-nbctl: {error}\n"));
     }
 }
 
@@ -167,14 +142,8 @@ fn a_row_is_found_by_its_hyphenated_uuid() {
     let northbound = scenarios::ports();
     let by_name = show_named(&northbound, "lr0", Release::V23_03).unwrap();
     let uuid = by_name.split(' ').nth(1).unwrap();
-    assert_eq!(
-        show_named(&northbound, uuid, Release::V23_03).unwrap(),
-        by_name
-    );
-    assert_eq!(
-        show_named(&northbound, &uuid.replace('-', ""), Release::V23_03).unwrap(),
-        ""
-    );
+    assert_eq!(show_named(&northbound, uuid, Release::V23_03).unwrap(), by_name);
+    assert_eq!(show_named(&northbound, &uuid.replace('-', ""), Release::V23_03).unwrap(), "");
     assert_eq!(
         lr_route_list(&northbound, uuid).unwrap(),
         lr_route_list(&northbound, "lr0").unwrap()

@@ -26,14 +26,7 @@ fn address() -> impl Strategy<Value = String> {
         1 => "[0-9]{1,4}",
     ];
     let ipv4 = vec(octet, 4).prop_map(|octets| octets.join("."));
-    let repeated = select(vec![
-        "10.0.0.1",
-        "10.0.0.2",
-        "10.0.1.1",
-        "fd00::1",
-        "FD00:0::1",
-        "::",
-    ]);
+    let repeated = select(vec!["10.0.0.1", "10.0.0.2", "10.0.1.1", "fd00::1", "FD00:0::1", "::"]);
     let group = "[0-9a-fA-F]{0,4}";
     let ipv6 = vec(group, 2..=8).prop_map(|groups| groups.join(":"));
     let mapped = (vec("[0-9a-f]{1,3}", 0..=6), "[0-9]{1,3}(\\.[0-9]{1,3}){3}")
@@ -66,10 +59,8 @@ fn name() -> impl Strategy<Value = String> {
 
 fn options(keys: &'static [&'static str]) -> impl Strategy<Value = BTreeMap<String, String>> {
     let key = prop_oneof![select(keys).prop_map(str::to_owned), name()];
-    let value = prop_oneof![
-        select(vec!["true", "TRUE", "false", "", "1"]).prop_map(str::to_owned),
-        name()
-    ];
+    let value =
+        prop_oneof![select(vec!["true", "TRUE", "false", "", "1"]).prop_map(str::to_owned), name()];
     btree_map(key, value, 0..4)
 }
 
@@ -186,31 +177,18 @@ fn vip() -> impl Strategy<Value = String> {
         1 => "[:0-9 +a-f]{0,4}",
     ];
     (address(), port, any::<bool>()).prop_map(|(address, port, has_brackets)| {
-        if has_brackets {
-            format!("[{address}]{port}")
-        } else {
-            address + &port
-        }
+        if has_brackets { format!("[{address}]{port}") } else { address + &port }
     })
 }
 
 fn load_balancer() -> impl Strategy<Value = LoadBalancer> {
-    let protocol = select(vec![
-        None,
-        Some(LoadBalancerProtocol::Tcp),
-        Some(LoadBalancerProtocol::Udp),
-    ]);
+    let protocol =
+        select(vec![None, Some(LoadBalancerProtocol::Tcp), Some(LoadBalancerProtocol::Udp)]);
     // A name that is cut inside a character is no text.
     let name = prop_oneof![3 => "[a-c]", 2 => "[ -~]{0,20}", 1 => "[à-ÿ]{1,4}"];
     let vips = btree_map(vip(), prop_oneof![Just(String::new()), vip()], 0..5);
     (name, protocol, vips, options(&["template"])).prop_map(|(name, protocol, vips, options)| {
-        LoadBalancer {
-            name,
-            protocol,
-            vips,
-            options,
-            ..Default::default()
-        }
+        LoadBalancer { name, protocol, vips, options, ..Default::default() }
     })
 }
 
@@ -222,22 +200,13 @@ fn router_port() -> impl Strategy<Value = (LogicalRouterPort, BTreeSet<(i64, Str
         btree_set((0..=32767_i64, name()), 0..4),
     )
         .prop_map(|(mac, networks, options, chassis)| {
-            let port = LogicalRouterPort {
-                mac,
-                networks,
-                options,
-                ..Default::default()
-            };
+            let port = LogicalRouterPort { mac, networks, options, ..Default::default() };
             (port, chassis)
         })
 }
 
 fn switch_port() -> impl Strategy<Value = LogicalSwitchPort> {
-    let address = prop_oneof![
-        Just("router".to_owned()),
-        Just("unknown".to_owned()),
-        name()
-    ];
+    let address = prop_oneof![Just("router".to_owned()), Just("unknown".to_owned()), name()];
     (
         select(vec!["", "router", "remote", "localnet"]),
         option::of(name()),
@@ -246,8 +215,8 @@ fn switch_port() -> impl Strategy<Value = LogicalSwitchPort> {
         options(&["router-port"]),
         options(&["neutron:port_name"]),
     )
-        .prop_map(
-            |(r#type, parent_name, tag, addresses, options, external_ids)| LogicalSwitchPort {
+        .prop_map(|(r#type, parent_name, tag, addresses, options, external_ids)| {
+            LogicalSwitchPort {
                 r#type: r#type.to_owned(),
                 parent_name,
                 tag,
@@ -255,8 +224,8 @@ fn switch_port() -> impl Strategy<Value = LogicalSwitchPort> {
                 options,
                 external_ids,
                 ..Default::default()
-            },
-        )
+            }
+        })
 }
 
 #[derive(Clone, Debug)]
@@ -280,27 +249,21 @@ fn router() -> impl Strategy<Value = Router> {
         vec(policy(), 0..8),
         vec(load_balancer(), 0..6),
     )
-        .prop_map(
-            |(name, external_ids, ports, nats, routes, policies, balancers)| Router {
-                name,
-                external_ids,
-                ports,
-                nats,
-                routes,
-                policies,
-                balancers,
-            },
-        )
+        .prop_map(|(name, external_ids, ports, nats, routes, policies, balancers)| Router {
+            name,
+            external_ids,
+            ports,
+            nats,
+            routes,
+            policies,
+            balancers,
+        })
 }
 
 type Switch = (String, BTreeMap<String, String>, Vec<LogicalSwitchPort>);
 
 fn switch() -> impl Strategy<Value = Switch> {
-    (
-        name(),
-        options(&["neutron:network_name"]),
-        vec(switch_port(), 0..5),
-    )
+    (name(), options(&["neutron:network_name"]), vec(switch_port(), 0..5))
 }
 
 fn add_router(rows: &mut Rows, number: usize, router: &Router) {
@@ -316,16 +279,9 @@ fn add_router(rows: &mut Rows, number: usize, router: &Router) {
                 ..Default::default()
             }));
         }
-        ports.insert(rows.insert(&LogicalRouterPort {
-            name,
-            gateway_chassis,
-            ..port.clone()
-        }));
+        ports.insert(rows.insert(&LogicalRouterPort { name, gateway_chassis, ..port.clone() }));
     }
-    let bfd = rows.insert(&Bfd {
-        logical_port: format!("{number}"),
-        ..Default::default()
-    });
+    let bfd = rows.insert(&Bfd { logical_port: format!("{number}"), ..Default::default() });
     let first_port = ports.first().copied();
     let mut place = 0;
     // One of three rows each has what refers to other rows.
@@ -344,10 +300,10 @@ fn add_router(rows: &mut Rows, number: usize, router: &Router) {
         ..policy.clone()
     });
     let policies = rows.insert_all(&policies.collect::<Vec<_>>());
-    let nats = router.nats.iter().map(|nat| Nat {
-        gateway_port: first_port.filter(|_| is_special()),
-        ..nat.clone()
-    });
+    let nats = router
+        .nats
+        .iter()
+        .map(|nat| Nat { gateway_port: first_port.filter(|_| is_special()), ..nat.clone() });
     let nat = rows.insert_all(&nats.collect::<Vec<_>>());
     let load_balancer = rows.insert_all(&router.balancers);
     rows.insert(&LogicalRouter {

@@ -28,10 +28,7 @@ impl RealNorthbound {
             .output()
             .expect("an installed program starts");
         let results = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && !results.contains("\"error\""),
-            "{results}"
-        );
+        assert!(output.status.success() && !results.contains("\"error\""), "{results}");
         Self { server }
     }
 
@@ -53,10 +50,7 @@ impl RealNorthbound {
 
     /// Standard output of the newest `ovn-nbctl`. `None`: it is not available.
     pub(crate) fn newest(&self, words: &[String]) -> Option<Result<String, String>> {
-        let mut command = NEWEST
-            .get_or_init(Programs::newest)
-            .as_ref()?
-            .command("ovn-nbctl");
+        let mut command = NEWEST.get_or_init(Programs::newest).as_ref()?.command("ovn-nbctl");
         let remote = format!("--db={}", self.server.remote());
         command.arg(remote).arg("--timeout=10").args(words);
         Some(Self::output(&mut command))
@@ -65,11 +59,7 @@ impl RealNorthbound {
     fn output(command: &mut Command) -> Result<String, String> {
         let output = command.output().expect("an installed program starts");
         let text = |bytes| String::from_utf8(bytes).expect("the rows have UTF-8 texts");
-        if output.status.success() {
-            Ok(text(output.stdout))
-        } else {
-            Err(text(output.stderr))
-        }
+        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
     }
 }
 

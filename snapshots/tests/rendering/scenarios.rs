@@ -17,9 +17,7 @@ pub(crate) struct Rows(TxnBuilder);
 
 impl Rows {
     pub(crate) fn insert<T: TableRow>(&mut self, row: &T) -> Ref<T> {
-        self.0
-            .insert(row)
-            .expect("the row is of the database's schema")
+        self.0.insert(row).expect("the row is of the database's schema")
     }
 
     pub(crate) fn insert_all<T: TableRow>(&mut self, rows: &[T]) -> BTreeSet<Ref<T>> {
@@ -30,22 +28,14 @@ impl Rows {
 /// Builds a database with seeded UUIDs.
 pub(crate) fn northbound(seed: u64, fill: impl FnOnce(&mut Rows)) -> Snapshot {
     let mut database = Database::new(nb::schema());
-    let mut rows = Rows(TxnBuilder::with_uuids(
-        &database.snapshot(),
-        UuidSource::seeded(seed),
-    ));
+    let mut rows = Rows(TxnBuilder::with_uuids(&database.snapshot(), UuidSource::seeded(seed)));
     fill(&mut rows);
-    database
-        .transact(rows.0.finish().operations())
-        .expect("the rows fit together");
+    database.transact(rows.0.finish().operations()).expect("the rows fit together");
     database.snapshot()
 }
 
 fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 fn set(texts: &[&str]) -> BTreeSet<String> {
@@ -55,10 +45,7 @@ fn set(texts: &[&str]) -> BTreeSet<String> {
 /// Switches and routers with every property that `show` prints.
 pub(crate) fn ports() -> Snapshot {
     northbound(1, |rows| {
-        let plain = |name: &str| LogicalSwitchPort {
-            name: name.to_owned(),
-            ..Default::default()
-        };
+        let plain = |name: &str| LogicalSwitchPort { name: name.to_owned(), ..Default::default() };
         let ports = [
             plain("bare"),
             LogicalSwitchPort {
@@ -89,11 +76,7 @@ pub(crate) fn ports() -> Snapshot {
             },
         ];
         let ports = rows.insert_all(&ports);
-        rows.insert(&LogicalSwitch {
-            name: "sw0".to_owned(),
-            ports,
-            ..Default::default()
-        });
+        rows.insert(&LogicalSwitch { name: "sw0".to_owned(), ports, ..Default::default() });
         for name in ["both", ""] {
             rows.insert(&LogicalSwitch {
                 name: name.to_owned(),
@@ -110,16 +93,8 @@ pub(crate) fn ports() -> Snapshot {
         }
         let ports = router_ports(rows);
         let nat = nats(rows);
-        rows.insert(&LogicalRouter {
-            name: "lr0".to_owned(),
-            ports,
-            nat,
-            ..Default::default()
-        });
-        rows.insert(&LogicalRouter {
-            name: "lr1".to_owned(),
-            ..Default::default()
-        });
+        rows.insert(&LogicalRouter { name: "lr0".to_owned(), ports, nat, ..Default::default() });
+        rows.insert(&LogicalRouter { name: "lr1".to_owned(), ..Default::default() });
     })
 }
 
@@ -181,11 +156,7 @@ fn route(ip_prefix: &str, nexthop: &str) -> LogicalRouterStaticRoute {
 
 fn router_with_routes(rows: &mut Rows, name: &str, routes: &[LogicalRouterStaticRoute]) {
     let static_routes = rows.insert_all(routes);
-    rows.insert(&LogicalRouter {
-        name: name.to_owned(),
-        static_routes,
-        ..Default::default()
-    });
+    rows.insert(&LogicalRouter { name: name.to_owned(), static_routes, ..Default::default() });
 }
 
 /// Static routes of every kind.
@@ -268,10 +239,7 @@ pub(crate) fn routes() -> Snapshot {
         router_with_routes(
             rows,
             "only-ipv6",
-            &[
-                route("::/0", "fe80::1"),
-                of("blue", route("::/0", "fe80::2")),
-            ],
+            &[route("::/0", "fe80::1"), of("blue", route("::/0", "fe80::2"))],
         );
         router_with_routes(rows, "empty", &[]);
     })
@@ -329,26 +297,10 @@ pub(crate) fn policies() -> Snapshot {
             ..policy(priority, r#match, LogicalRouterPolicyAction::Reroute)
         };
         let mut policies = vec![
-            policy(
-                100,
-                "ip4.src == 10.0.0.0/8",
-                LogicalRouterPolicyAction::Allow,
-            ),
-            policy(
-                1004,
-                "ip4.dst == 10.0.0.0/8",
-                LogicalRouterPolicyAction::Drop,
-            ),
-            policy(
-                1004,
-                "ip6.dst == fd00::/64",
-                LogicalRouterPolicyAction::Drop,
-            ),
-            policy(
-                1004,
-                "ip4.dst == 10.0.0.0/9",
-                LogicalRouterPolicyAction::Allow,
-            ),
+            policy(100, "ip4.src == 10.0.0.0/8", LogicalRouterPolicyAction::Allow),
+            policy(1004, "ip4.dst == 10.0.0.0/8", LogicalRouterPolicyAction::Drop),
+            policy(1004, "ip6.dst == fd00::/64", LogicalRouterPolicyAction::Drop),
+            policy(1004, "ip4.dst == 10.0.0.0/9", LogicalRouterPolicyAction::Allow),
             policy(
                 7,
                 "a match of more than fifty characters that is not cut: ip4.src == 10.0.0.0/8",
@@ -356,11 +308,7 @@ pub(crate) fn policies() -> Snapshot {
             ),
             policy(7, "inport == \"größe\"", LogicalRouterPolicyAction::Allow),
             policy(0, "", LogicalRouterPolicyAction::Drop),
-            reroute(
-                9001,
-                "inport == \"rtos\" && ip4.dst == 10.128.0.0/14",
-                &["100.88.0.1"],
-            ),
+            reroute(9001, "inport == \"rtos\" && ip4.dst == 10.128.0.0/14", &["100.88.0.1"]),
             reroute(9002, "ip4", &["100.88.0.10", "100.88.0.9", "100.88.0.1"]),
             reroute(9003, "ip6", &["FD99:0:0:0::5", "fd99::1/64"]),
             reroute(9004, "ip", &["not an address", "100.88.0.1"]),
@@ -383,25 +331,16 @@ pub(crate) fn policies() -> Snapshot {
             });
         }
         let policies = rows.insert_all(&policies);
-        rows.insert(&LogicalRouter {
-            name: "lr0".to_owned(),
-            policies,
-            ..Default::default()
-        });
-        rows.insert(&LogicalRouter {
-            name: "empty".to_owned(),
-            ..Default::default()
-        });
+        rows.insert(&LogicalRouter { name: "lr0".to_owned(), policies, ..Default::default() });
+        rows.insert(&LogicalRouter { name: "empty".to_owned(), ..Default::default() });
     })
 }
 
 /// A router port without networks, which the schema allows since OVN 24.09.
 pub(crate) fn port_without_networks() -> Snapshot {
     northbound(4, |rows| {
-        let port = rows.insert(&LogicalRouterPort {
-            name: "rtos".to_owned(),
-            ..Default::default()
-        });
+        let port =
+            rows.insert(&LogicalRouterPort { name: "rtos".to_owned(), ..Default::default() });
         rows.insert(&LogicalRouter {
             name: "lr0".to_owned(),
             ports: [port].into(),
@@ -414,14 +353,8 @@ pub(crate) fn port_without_networks() -> Snapshot {
 pub(crate) fn many(seed: u64, count: usize) -> Snapshot {
     northbound(seed, |rows| {
         for number in 0..count {
-            rows.insert(&LogicalSwitch {
-                name: format!("sw{number}"),
-                ..Default::default()
-            });
-            rows.insert(&LogicalRouter {
-                name: format!("lr{number}"),
-                ..Default::default()
-            });
+            rows.insert(&LogicalSwitch { name: format!("sw{number}"), ..Default::default() });
+            rows.insert(&LogicalRouter { name: format!("lr{number}"), ..Default::default() });
         }
     })
 }

@@ -28,11 +28,7 @@ pub(super) enum AllocatorError {
         "failed to add {} network range {range} to cluster network connect {connect} subnet allocator: {source}",
         IpFamily::of_net(*range).long_name().to_uppercase()
     )]
-    Range {
-        range: IpNet,
-        connect: String,
-        source: ConnectRangeError,
-    },
+    Range { range: IpNet, connect: String, source: ConnectRangeError },
 }
 
 /// Reason why a network has no connect subnets.
@@ -41,11 +37,7 @@ pub(super) enum SubnetError {
     #[error(
         "failed to allocate Layer3 subnet for network {network}: Layer3 allocation failed for {owner}: {source}"
     )]
-    Layer3 {
-        network: String,
-        owner: OwnerKey,
-        source: NoSubnets,
-    },
+    Layer3 { network: String, owner: OwnerKey, source: NoSubnets },
     #[error(
         "failed to allocate Layer2 subnet for network {network}: failed to expand Layer2 allocator: failed to allocate layer2 blocks: {source}"
     )]
@@ -115,16 +107,14 @@ impl ConnectAllocation {
         warnings: &mut Vec<AllocationWarning>,
     ) -> Result<(), SubnetAnnotationError> {
         let (subnets, unknown) = ConnectSubnetMap::parse(annotation)?;
-        warnings.extend(unknown.into_iter().map(|source| AllocationWarning::Owner {
-            connect: name.to_owned(),
-            source,
-        }));
+        warnings.extend(
+            unknown
+                .into_iter()
+                .map(|source| AllocationWarning::Owner { connect: name.to_owned(), source }),
+        );
         for (owner, subnets) in subnets.iter() {
             if !self.allocator.restore(owner, subnets) {
-                warnings.push(AllocationWarning::NotRestored {
-                    connect: name.to_owned(),
-                    owner,
-                });
+                warnings.push(AllocationWarning::NotRestored { connect: name.to_owned(), owner });
             }
         }
         Ok(())
@@ -262,15 +252,8 @@ impl SubnetError {
     fn new(network: &Network, source: NoSubnets) -> Self {
         let name = network.name.clone();
         match network.topology {
-            Topology::Layer3 => Self::Layer3 {
-                network: name,
-                owner: network.owner_key(),
-                source,
-            },
-            Topology::Layer2 => Self::Layer2 {
-                network: name,
-                source,
-            },
+            Topology::Layer3 => Self::Layer3 { network: name, owner: network.owner_key(), source },
+            Topology::Layer2 => Self::Layer2 { network: name, source },
         }
     }
 
@@ -297,11 +280,7 @@ fn usable_ranges(
         .filter(|(_, cidr)| settings.has_family(IpFamily::of_net(**cidr)))
         .map(|(entry, cidr)| {
             ConnectRange::try_new(*cidr, entry.network_prefix).map_err(|source| {
-                AllocatorError::Range {
-                    range: cidr.trunc(),
-                    connect: name.to_owned(),
-                    source,
-                }
+                AllocatorError::Range { range: cidr.trunc(), connect: name.to_owned(), source }
             })
         })
         .collect()

@@ -63,13 +63,7 @@ impl ConnectAllocator {
             };
             blocks.insert(range.family(), pool);
         }
-        Self {
-            ranges,
-            blocks,
-            shared: Vec::new(),
-            owners: BTreeMap::new(),
-            former: Vec::new(),
-        }
+        Self { ranges, blocks, shared: Vec::new(), owners: BTreeMap::new(), former: Vec::new() }
     }
 
     /// Owners of subnets.
@@ -105,9 +99,7 @@ impl ConnectAllocator {
 
     /// All allocated subnets, as in the annotation.
     pub(super) fn to_map(&self) -> ConnectSubnetMap {
-        self.iter()
-            .map(|(owner, subnets)| (owner, *subnets))
-            .collect()
+        self.iter().map(|(owner, subnets)| (owner, *subnets)).collect()
     }
 
     /// Allocated subnets and number of former pairs. While they change, another allocation may
@@ -160,9 +152,7 @@ impl ConnectAllocator {
             if let Some(subnet) = self.take(owner.topology, family) {
                 subnets.set(subnet);
             } else {
-                let taken = subnets
-                    .iter()
-                    .filter(|net| !held.iter().any(|kept| kept == *net));
+                let taken = subnets.iter().filter(|net| !held.iter().any(|kept| kept == *net));
                 self.return_subnets(owner.topology, taken.collect());
                 return Err(NoSubnets);
             }
@@ -190,9 +180,7 @@ impl ConnectAllocator {
     }
 
     fn release_former(&mut self, which: impl Fn(&FormerPair) -> bool) {
-        let (released, kept) = std::mem::take(&mut self.former)
-            .into_iter()
-            .partition(which);
+        let (released, kept) = std::mem::take(&mut self.former).into_iter().partition(which);
         self.former = kept;
         let pairs: Vec<FormerPair> = released;
         self.return_subnets(
@@ -230,9 +218,8 @@ impl ConnectAllocator {
     fn sort_blocks(&mut self) {
         let blocks = &self.blocks;
         self.shared.sort_by_key(|shared| {
-            let mut numbers = blocks
-                .iter()
-                .map(|(family, pool)| pool.number_of(shared.subnets.of(*family)?));
+            let mut numbers =
+                blocks.iter().map(|(family, pool)| pool.number_of(shared.subnets.of(*family)?));
             numbers.find_map(|number| number)
         });
     }
@@ -251,9 +238,7 @@ impl ConnectAllocator {
     }
 
     fn take_pair(&mut self, family: IpFamily) -> Option<IpNet> {
-        self.shared
-            .iter_mut()
-            .find_map(|block| block.pairs.get_mut(&family)?.allocate())
+        self.shared.iter_mut().find_map(|block| block.pairs.get_mut(&family)?.allocate())
     }
 
     /// Opens a block of every family for layer2 networks.
@@ -326,10 +311,8 @@ impl ConnectAllocator {
     /// of the other family, because the blocks of both families belong together.
     fn reserve_pair(&mut self, pair: IpNet, beside: &ConnectSubnets) -> bool {
         let family = IpFamily::of_net(pair);
-        let Some(block) = self
-            .ranges
-            .of(family)
-            .and_then(|range| enclosing(pair, range.network_prefix()))
+        let Some(block) =
+            self.ranges.of(family).and_then(|range| enclosing(pair, range.network_prefix()))
         else {
             return false;
         };
@@ -340,11 +323,7 @@ impl ConnectAllocator {
             let Some(pairs) = self.pairs_of(block) else {
                 return false;
             };
-            if !self
-                .blocks
-                .get_mut(&family)
-                .is_some_and(|pool| pool.reserve(block))
-            {
+            if !self.blocks.get_mut(&family).is_some_and(|pool| pool.reserve(block)) {
                 return false;
             }
             let at = self.block_to_extend(family, beside);
@@ -352,10 +331,7 @@ impl ConnectAllocator {
             self.shared[at].pairs.insert(family, pairs);
             at
         };
-        self.shared[at]
-            .pairs
-            .get_mut(&family)
-            .is_some_and(|pool| pool.reserve(pair))
+        self.shared[at].pairs.get_mut(&family).is_some_and(|pool| pool.reserve(pair))
     }
 
     /// Index of the shared block that lacks this family and has the owner's other subnet, or of a
@@ -376,9 +352,7 @@ impl ConnectAllocator {
 
 /// The subnet of this prefix length around a pair.
 fn enclosing(pair: IpNet, prefix: u8) -> Option<IpNet> {
-    IpNet::new(pair.network(), prefix)
-        .ok()
-        .map(|block| block.trunc())
+    IpNet::new(pair.network(), prefix).ok().map(|block| block.trunc())
 }
 
 #[cfg(test)]

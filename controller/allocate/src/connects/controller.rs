@@ -126,9 +126,8 @@ impl ClusterController {
                 .collect();
             outcomes.sort_by(|left, right| left.name.cmp(&right.name));
             let allocation = self.connects.values();
-            let progress: Vec<_> = allocation
-                .map(|allocation| allocation.allocator.progress())
-                .collect();
+            let progress: Vec<_> =
+                allocation.map(|allocation| allocation.allocator.progress()).collect();
             let reached = Some((outcomes.clone(), progress));
             if outcomes.iter().all(CncOutcome::is_accepted) || reached == last {
                 warnings.extend(of_connects);
@@ -199,12 +198,10 @@ impl ClusterController {
                 continue;
             }
             let allocation = ConnectAllocation::restore(name, object, &self.settings, warnings);
-            let restored = allocation
-                .map_err(RestoreError::from)
-                .and_then(|allocation| {
-                    self.restore_key(name, object)?;
-                    Ok(allocation)
-                });
+            let restored = allocation.map_err(RestoreError::from).and_then(|allocation| {
+                self.restore_key(name, object)?;
+                Ok(allocation)
+            });
             match restored {
                 Ok(allocation) => {
                     self.ranges.insert(name, &allocation);
@@ -352,16 +349,9 @@ impl ConnectResult {
     fn refused<E: ToString>(stage: Stage, name: &str, causes: impl IntoIterator<Item = E>) -> Self {
         let mut causes = causes.into_iter().map(|cause| cause.to_string());
         let failures = Failure::of(stage, name, causes.next());
-        let others = causes.map(|cause| AllocationWarning::Refused {
-            connect: name.to_owned(),
-            cause,
-        });
-        Self {
-            is_refused: true,
-            failures,
-            warnings: others.collect(),
-            ..Self::default()
-        }
+        let others =
+            causes.map(|cause| AllocationWarning::Refused { connect: name.to_owned(), cause });
+        Self { is_refused: true, failures, warnings: others.collect(), ..Self::default() }
     }
 
     fn into_outcome(self, name: &str, object: &ClusterNetworkConnect, now: &Time) -> CncOutcome {

@@ -47,26 +47,14 @@ impl Failure {
         if causes.is_empty() {
             return Vec::new();
         }
-        vec![Self {
-            stage,
-            connect: connect.to_owned(),
-            causes,
-        }]
+        vec![Self { stage, connect: connect.to_owned(), causes }]
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            stage,
-            connect,
-            causes,
-        } = self;
-        write!(
-            formatter,
-            "{stage} for CNC {connect}: {}",
-            aggregate(causes)
-        )
+        let Self { stage, connect, causes } = self;
+        write!(formatter, "{stage} for CNC {connect}: {}", aggregate(causes))
     }
 }
 
@@ -90,9 +78,6 @@ mod tests {
         let one = "failed to allocate subnets for CNC a: x";
         assert_eq!(failure(&["x"]), [one]);
         assert_eq!(failure(&["x", "x"]), [one]);
-        assert_eq!(
-            failure(&["x", "y", "x"]),
-            ["failed to allocate subnets for CNC a: [x, y]"]
-        );
+        assert_eq!(failure(&["x", "y", "x"]), ["failed to allocate subnets for CNC a: [x, y]"]);
     }
 }

@@ -53,10 +53,7 @@ impl<'a> ClusterObjects<'a> {
                 .into_iter()
                 .map(|(name, namespace)| (name, namespace.labels()))
                 .collect(),
-            connects: connects
-                .into_iter()
-                .map(|connect| (connect.name_any(), connect))
-                .collect(),
+            connects: connects.into_iter().map(|connect| (connect.name_any(), connect)).collect(),
             last_node: None,
         }
     }
@@ -81,9 +78,8 @@ impl<'a> ClusterObjects<'a> {
     /// the errors of definitions whose annotation cannot be read.
     pub(super) fn network_keys(&self) -> (BTreeSet<DatapathKey>, Vec<(NadKey, String)>) {
         let networks = self.networks.iter();
-        let mut keys: BTreeSet<DatapathKey> = networks
-            .map(|network| DatapathKey::of_network(network.id))
-            .collect();
+        let mut keys: BTreeSet<DatapathKey> =
+            networks.map(|network| DatapathKey::of_network(network.id)).collect();
         let mut unreadable = Vec::new();
         for (nad, object) in &self.nads {
             let Some(text) = object.annotations().get(TUNNEL_KEYS) else {

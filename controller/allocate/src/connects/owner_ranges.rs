@@ -62,9 +62,8 @@ impl OwnerRanges {
         let mut found = BTreeSet::new();
         for cidr in cidrs {
             // A range comes before the ranges that it contains.
-            let within = ranges
-                .range(cidr.trunc()..)
-                .take_while(|(range, _)| cidr.contains(*range));
+            let within =
+                ranges.range(cidr.trunc()..).take_while(|(range, _)| cidr.contains(*range));
             let around = (0..cidr.prefix_len()).filter_map(|prefix| {
                 let range = IpNet::new(cidr.addr(), prefix).ok()?.trunc();
                 ranges.get_key_value(&range)

@@ -56,11 +56,7 @@ pub fn refusals(
         let mut networks = connect.networks.clone();
         networks.extend(&selection.networks);
         let errors = validate(settings, &connect.cidrs, &networks);
-        conflicts.extend(
-            errors
-                .iter()
-                .filter_map(|error| connect.conflict(name, error)),
-        );
+        conflicts.extend(errors.iter().filter_map(|error| connect.conflict(name, error)));
         let selected = selection.networks.values().map(|it| it.owner_key());
         let shared = shared_networks(name, &connect.cidrs, selected, &ranges);
         let failure = Failure::of(Stage::Validation, name, errors.first());
@@ -113,10 +109,8 @@ fn refuse_affected(
             let mut networks = conflict.networks.iter();
             networks.any(|network| connect.networks.contains_key(network.as_str()))
         };
-        if let Some(Conflict {
-            connect: other,
-            networks: [left, right],
-        }) = conflicts.iter().find(affects)
+        if let Some(Conflict { connect: other, networks: [left, right] }) =
+            conflicts.iter().find(affects)
         {
             let reason = format!(
                 "networks {left} and {right}, which ClusterNetworkConnect {other} connects, have overlapping subnets"
@@ -149,12 +143,8 @@ impl AnnotatedConnect<'_> {
             return None;
         };
         let networks = [left, right];
-        let are_connected = networks
-            .iter()
-            .all(|network| self.networks.contains_key(network.as_str()));
-        are_connected.then(|| Conflict {
-            connect,
-            networks: networks.map(Clone::clone),
-        })
+        let are_connected =
+            networks.iter().all(|network| self.networks.contains_key(network.as_str()));
+        are_connected.then(|| Conflict { connect, networks: networks.map(Clone::clone) })
     }
 }

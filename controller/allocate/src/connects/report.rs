@@ -29,9 +29,7 @@ pub struct CncOutcome {
 impl CncOutcome {
     /// The annotations to write, the tunnel key first. Others stay as they are.
     pub fn annotations(&self) -> Vec<(&'static str, String)> {
-        let key = self
-            .tunnel_key
-            .map(|key| (ROUTER_TUNNEL_KEY, key.to_string()));
+        let key = self.tunnel_key.map(|key| (ROUTER_TUNNEL_KEY, key.to_string()));
         let subnets = self
             .subnets
             .as_ref()

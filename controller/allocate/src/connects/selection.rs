@@ -26,10 +26,7 @@ pub(super) enum DiscoveryError {
     #[error(
         "network {network} has transport type {transport} that is not supported for networkConnect"
     )]
-    Transport {
-        network: String,
-        transport: Transport,
-    },
+    Transport { network: String, transport: Transport },
 }
 
 /// Selected attachment definition whose network is not known.
@@ -71,9 +68,7 @@ impl<'a> Selection<'a> {
                         .map(|member| &member.network_selector);
                     match parse("clusterUserDefinedNetworkSelector", labels) {
                         Ok(labels) => selection.cluster_networks(&labels, objects, &mut seen),
-                        Err(error) => selection
-                            .errors
-                            .push(DiscoveryError::NetworkSelector(error)),
+                        Err(error) => selection.errors.push(DiscoveryError::NetworkSelector(error)),
                     }
                 }
                 NetworkSelectionType::PrimaryUserDefinedNetworks => {
@@ -83,9 +78,9 @@ impl<'a> Selection<'a> {
                         .map(|member| &member.namespace_selector);
                     match parse("primaryUserDefinedNetworkSelector", labels) {
                         Ok(labels) => selection.primary_networks(&labels, objects, &mut seen),
-                        Err(error) => selection
-                            .errors
-                            .push(DiscoveryError::NamespaceSelector(error)),
+                        Err(error) => {
+                            selection.errors.push(DiscoveryError::NamespaceSelector(error))
+                        }
                     }
                 }
                 other => selection.errors.push(DiscoveryError::SelectionType(other)),
@@ -143,17 +138,8 @@ impl<'a> Selection<'a> {
                 self.networks.insert(&network.name, network);
             }
         } else if let Some(problem) = objects.networks.problems().get(key) {
-            if let NadProblem::NoId {
-                network,
-                role,
-                transport,
-            }
-            | NadProblem::BadId {
-                network,
-                role,
-                transport,
-                ..
-            } = problem
+            if let NadProblem::NoId { network, role, transport }
+            | NadProblem::BadId { network, role, transport, .. } = problem
                 && !self.can_be_connected(network, *role, *transport)
             {
                 return;
@@ -173,10 +159,7 @@ impl<'a> Selection<'a> {
             return false;
         }
         if transport != Transport::Overlay {
-            self.errors.push(DiscoveryError::Transport {
-                network: network.to_owned(),
-                transport,
-            });
+            self.errors.push(DiscoveryError::Transport { network: network.to_owned(), transport });
             return false;
         }
         true
@@ -196,9 +179,5 @@ fn unresolved(nad: &NetworkAttachmentDefinition, problem: &NadProblem) -> Unreso
         }
         _ => (annotation(NETWORK_NAME).cloned(), false),
     };
-    Unresolved {
-        network,
-        id: annotation(NETWORK_ID).and_then(|id| id.parse().ok()),
-        lacks_id,
-    }
+    Unresolved { network, id: annotation(NETWORK_ID).and_then(|id| id.parse().ok()), lacks_id }
 }

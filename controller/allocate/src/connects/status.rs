@@ -47,18 +47,12 @@ pub fn with_condition(
     now: &Time,
 ) -> ClusterNetworkConnectStatus {
     let mut status = status.cloned().unwrap_or_default();
-    let known = status
-        .conditions
-        .iter_mut()
-        .find(|condition| condition.type_ == report.type_);
+    let known = status.conditions.iter_mut().find(|condition| condition.type_ == report.type_);
     let condition_status = report.status.as_str();
     let since = known
         .as_ref()
         .filter(|condition| condition.status == condition_status)
-        .map_or_else(
-            || now.clone(),
-            |condition| condition.last_transition_time.clone(),
-        );
+        .map_or_else(|| now.clone(), |condition| condition.last_transition_time.clone());
     let condition = Condition {
         type_: report.type_.to_owned(),
         status: condition_status.to_owned(),
@@ -115,12 +109,8 @@ mod tests {
         );
         let status = with_condition(None, accepted_condition(&failure("x")), Some(1), &first);
         assert_eq!(status.status, Some(StatusType::Failure));
-        let status = with_condition(
-            Some(&status),
-            accepted_condition(&failure("y")),
-            Some(2),
-            &second,
-        );
+        let status =
+            with_condition(Some(&status), accepted_condition(&failure("y")), Some(2), &second);
         let condition = &status.conditions[0];
         assert_eq!(condition.message, "validation failed for CNC c: y");
         assert_eq!(condition.last_transition_time, first);
@@ -142,11 +132,7 @@ mod tests {
         };
         let status = with_condition(None, other, None, &now);
         let status = with_condition(Some(&status), accepted_condition(&[]), None, &now);
-        let types: Vec<_> = status
-            .conditions
-            .iter()
-            .map(|one| one.type_.as_str())
-            .collect();
+        let types: Vec<_> = status.conditions.iter().map(|one| one.type_.as_str()).collect();
         assert_eq!(types, ["Connected", "Accepted"]);
         assert_eq!(status.status, Some(StatusType::Failure));
     }
@@ -171,10 +157,8 @@ mod tests {
         };
         let status = with_condition(None, accepted_condition(&[]), None, &now);
         assert_eq!(status.status, Some(StatusType::Success));
-        let nothing = ConditionReport {
-            reason: NO_NETWORKS_SELECTED,
-            ..connected(ConditionStatus::False)
-        };
+        let nothing =
+            ConditionReport { reason: NO_NETWORKS_SELECTED, ..connected(ConditionStatus::False) };
         let without_networks = with_condition(Some(&status), nothing, None, &now);
         assert_eq!(without_networks.status, Some(StatusType::Success));
         for (condition, expected) in [

@@ -49,9 +49,7 @@ impl Unconnected {
             } else {
                 Vec::new()
             },
-            without_subnets: without_subnets
-                .map(|network| network.name.clone())
-                .collect(),
+            without_subnets: without_subnets.map(|network| network.name.clone()).collect(),
         }
     }
 }
@@ -81,9 +79,7 @@ fn reasons(spec: &ClusterNetworkConnectSpec, objects: &ClusterObjects<'_>) -> Ve
                 let labels = primary.map(|member| &member.namespace_selector);
                 reasons.extend(of_namespaces(&field, labels, objects));
             }
-            other => reasons.push(format!(
-                "{field} selects {other}, which cannot be connected"
-            )),
+            other => reasons.push(format!("{field} selects {other}, which cannot be connected")),
         }
     }
     if reasons.is_empty() {
@@ -104,25 +100,18 @@ fn of_cluster_networks(
     let matched = objects.cudn_nads.select(&selector);
     if matched.is_empty() {
         let owners = objects.cudn_nads.iter();
-        let owners: BTreeSet<&str> = owners
-            .filter_map(|((_, nad), _)| nad.controlling_cudn())
-            .collect();
+        let owners: BTreeSet<&str> =
+            owners.filter_map(|((_, nad), _)| nad.controlling_cudn()).collect();
         let noun = "ClusterUserDefinedNetwork with attachment definitions";
         return vec![matches_none(
             field,
-            (
-                owners.len(),
-                noun,
-                "ClusterUserDefinedNetworks with attachment definitions",
-            ),
+            (owners.len(), noun, "ClusterUserDefinedNetworks with attachment definitions"),
             &labels_of(&objects.cudn_nads, &selector),
         )];
     }
     // A network has a definition in each of its namespaces, with the same reason.
-    let found: BTreeSet<String> = matched
-        .iter()
-        .map(|(key, nad)| of_definition(key, nad, objects))
-        .collect();
+    let found: BTreeSet<String> =
+        matched.iter().map(|(key, nad)| of_definition(key, nad, objects)).collect();
     limited(field, found.into_iter().collect())
 }
 
@@ -150,12 +139,9 @@ fn of_namespaces(
             Some(key) => vec![key],
             None => objects.networks.problems_in(namespace).collect(),
         };
-        let definitions = keys
-            .into_iter()
-            .filter_map(|key| Some((key, *objects.nads.get(key)?)));
-        let mut reasons: Vec<String> = definitions
-            .map(|(key, nad)| of_definition(key, nad, objects))
-            .collect();
+        let definitions = keys.into_iter().filter_map(|key| Some((key, *objects.nads.get(key)?)));
+        let mut reasons: Vec<String> =
+            definitions.map(|(key, nad)| of_definition(key, nad, objects)).collect();
         if reasons.is_empty() {
             reasons.push(format!("namespace {namespace} has no primary network"));
         }
@@ -207,11 +193,7 @@ fn matches_none(field: &str, kinds: (usize, &str, &str), labels: &[String]) -> S
 
 /// Labels of the objects that a selector could match, first those with keys of the selector.
 fn labels_of<T>(index: &LabelIndex<'_, T>, selector: &Selector) -> Vec<String> {
-    let asked: BTreeSet<&str> = selector
-        .requirements()
-        .iter()
-        .map(Requirement::key)
-        .collect();
+    let asked: BTreeSet<&str> = selector.requirements().iter().map(Requirement::key).collect();
     let labels: BTreeSet<(bool, &str, &str)> = index
         .iter()
         .flat_map(|(_, labels)| labels)
@@ -219,9 +201,7 @@ fn labels_of<T>(index: &LabelIndex<'_, T>, selector: &Selector) -> Vec<String> {
         .map(|(key, value)| (!asked.contains(key.as_str()), key.as_str(), value.as_str()))
         .collect();
     let labels = labels.into_iter();
-    labels
-        .map(|(_, key, value)| format!("{key}={value}"))
-        .collect()
+    labels.map(|(_, key, value)| format!("{key}={value}")).collect()
 }
 
 /// The first reasons with their selector, and the number of the others.

@@ -35,18 +35,9 @@ pub(super) enum ValidationError {
     #[error(
         "can not connect selected networks: selected networks have overlapping subnets: network {left} with subnets {left_subnets} and network {right} with subnets {right_subnets}"
     )]
-    PodSubnets {
-        left: String,
-        left_subnets: String,
-        right: String,
-        right_subnets: String,
-    },
+    PodSubnets { left: String, left_subnets: String, right: String, right_subnets: String },
     #[error("IP family conflict: connected network {left} has only {} subnets, but another connected network {right} has only {} subnets", left_family.long_name(), left_family.other().long_name())]
-    Families {
-        left: String,
-        left_family: IpFamily,
-        right: String,
-    },
+    Families { left: String, left_family: IpFamily, right: String },
     #[error("IP family conflict: connected network {network} is {0}-only but connectSubnets do not contain an {0} subnet", family.long_name())]
     MissingFamily { network: String, family: IpFamily },
     #[error(
@@ -113,11 +104,7 @@ pub(super) fn validate(
 
 /// `true` if two sets of ranges have addresses in common.
 pub(super) fn overlap(left: &[IpNet], right: &[IpNet]) -> bool {
-    left.iter().any(|left| {
-        right
-            .iter()
-            .any(|right| left.contains(right) || right.contains(left))
-    })
+    left.iter().any(|left| right.iter().any(|right| left.contains(right) || right.contains(left)))
 }
 
 fn cluster_ranges(
@@ -217,17 +204,10 @@ fn families(
     connect: &[IpNet],
     networks: &BTreeMap<&str, &Network>,
 ) {
-    let only = |family| {
-        networks
-            .values()
-            .filter(move |network| network.is_only(family))
-    };
+    let only = |family| networks.values().filter(move |network| network.is_only(family));
     if let (Some(v4), Some(v6)) = (only(IpFamily::V4).next(), only(IpFamily::V6).next()) {
-        let (left, left_family, right) = if v4.name < v6.name {
-            (v4, IpFamily::V4, v6)
-        } else {
-            (v6, IpFamily::V6, v4)
-        };
+        let (left, left_family, right) =
+            if v4.name < v6.name { (v4, IpFamily::V4, v6) } else { (v6, IpFamily::V6, v4) };
         errors.push(ValidationError::Families {
             left: left.name.clone(),
             left_family,
@@ -241,10 +221,7 @@ fn families(
             continue;
         }
         if let Some(network) = only(family).next() {
-            errors.push(ValidationError::MissingFamily {
-                network: network.name.clone(),
-                family,
-            });
+            errors.push(ValidationError::MissingFamily { network: network.name.clone(), family });
         }
     }
     let is_run = |net: &IpNet| settings.has_family(IpFamily::of_net(*net));
@@ -254,11 +231,7 @@ fn families(
 }
 
 fn cidrs(network: &Network) -> Vec<IpNet> {
-    network
-        .pod_subnets
-        .iter()
-        .map(|subnet| subnet.cidr)
-        .collect()
+    network.pod_subnets.iter().map(|subnet| subnet.cidr).collect()
 }
 
 #[cfg(test)]

@@ -26,10 +26,6 @@ pub(super) fn of_networks(
 /// unless their feature is off.
 pub(super) fn is_known(inventory: &Inventory, settings: &ClusterSettings) -> bool {
     let mut users = vec![Pod::KIND, ClusterNetworkConnect::KIND];
-    users.extend(
-        settings
-            .has_feature(Feature::EgressIp)
-            .then_some(EgressIP::KIND),
-    );
+    users.extend(settings.has_feature(Feature::EgressIp).then_some(EgressIP::KIND));
     !inventory.lacks(&users)
 }

@@ -5,11 +5,7 @@ use patchbay_resources::object::ObjectMeta;
 
 /// The value of an annotation; empty counts as missing.
 pub(super) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
-    meta.annotations
-        .as_ref()?
-        .get(key)
-        .map(String::as_str)
-        .filter(|value| !value.is_empty())
+    meta.annotations.as_ref()?.get(key).map(String::as_str).filter(|value| !value.is_empty())
 }
 
 /// Writes annotations of an object. `None` removes the annotation. An object that has the values is
@@ -34,9 +30,7 @@ pub(super) fn write_annotations<T: InventoryKind, const N: usize>(
     for (key, value) in values {
         match value {
             Some(value) => {
-                annotations
-                    .get_or_insert_default()
-                    .insert(key.to_owned(), value);
+                annotations.get_or_insert_default().insert(key.to_owned(), value);
             }
             None => {
                 if let Some(annotations) = annotations {

@@ -46,12 +46,7 @@ pub(super) fn sync_definitions(
     let mut removed = remove_unselected(inventory, &plans);
     let mut plans: Vec<_> = plans.into_iter().collect();
     plans.sort_by_key(|(key, plan)| (plan.position, key.namespace.is_none()));
-    let mut sync = DefinitionSync {
-        inventory,
-        settings,
-        fabric_ids,
-        now,
-    };
+    let mut sync = DefinitionSync { inventory, settings, fabric_ids, now };
     for (key, plan) in plans {
         let errors = removed.errors.remove(&key).unwrap_or_default();
         if key.namespace.is_some() {
@@ -119,13 +114,7 @@ impl DefinitionSync<'_> {
         let object = &mut sourced.object;
         note_definitions(object, &outcome, self.now);
         let cluster = &self.settings.cluster;
-        note_transport(
-            object,
-            fabric_problem.as_ref(),
-            self.inventory,
-            cluster,
-            self.now,
-        );
+        note_transport(object, fabric_problem.as_ref(), self.inventory, cluster, self.now);
         T::objects_mut(self.inventory).put(sourced);
     }
 
@@ -175,11 +164,7 @@ fn present(inventory: &Inventory, own: Vec<ObjectKey>) -> DefinitionOutcome {
         let nad = nads.get(key);
         nad.is_some_and(|nad| nad.object.metadata.deletion_timestamp.is_some())
     };
-    let deleting: Vec<String> = own
-        .iter()
-        .filter(is_deleting)
-        .map(ToString::to_string)
-        .collect();
+    let deleting: Vec<String> = own.iter().filter(is_deleting).map(ToString::to_string).collect();
     if deleting.is_empty() {
         let namespaces = own.into_iter().filter_map(|key| key.namespace);
         DefinitionOutcome::Created(namespaces.collect())

@@ -20,9 +20,7 @@ pub(super) fn define(inventory: &mut Inventory, is_certain: bool) {
     if has_definition || !(is_open || is_certain) {
         return;
     }
-    let spec = NetworkAttachmentDefinitionSpec {
-        config: Some(CONFIG.to_owned()),
-    };
+    let spec = NetworkAttachmentDefinitionSpec { config: Some(CONFIG.to_owned()) };
     let mut nad = NetworkAttachmentDefinition::new(NAME, spec);
     nad.metadata.namespace = Some(NAMESPACE.to_owned());
     inventory.network_attachment_definitions.insert(Sourced {

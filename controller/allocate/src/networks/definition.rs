@@ -13,13 +13,10 @@ pub(super) const MANAGED_ANNOTATIONS: &str = "k8s.ovn.org";
 
 /// Metadata of the definition `key` of a custom resource.
 pub(super) fn rendered_meta<T: InventoryKind>(owner: &T, key: &ObjectKey) -> ObjectMeta {
-    let copied = owner
-        .annotations()
-        .iter()
-        .filter(|(key, _)| !key.starts_with(MANAGED_ANNOTATIONS));
-    let annotations: std::collections::BTreeMap<String, String> = copied
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+    let copied =
+        owner.annotations().iter().filter(|(key, _)| !key.starts_with(MANAGED_ANNOTATIONS));
+    let annotations: std::collections::BTreeMap<String, String> =
+        copied.map(|(key, value)| (key.clone(), value.clone())).collect();
     let mut labels = owner.labels().clone();
     labels.entry(USER_DEFINED_LABEL.into()).or_default();
     ObjectMeta {
@@ -51,9 +48,7 @@ pub(super) fn add_finalizer(meta: &mut ObjectMeta) {
 
 /// The owner that controls the definition.
 pub(super) fn controller(nad: &NetworkAttachmentDefinition) -> Option<&OwnerReference> {
-    nad.owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true))
+    nad.owner_references().iter().find(|owner| owner.controller == Some(true))
 }
 
 /// Returns `true` if the definition belongs to this object. If only one side has a uid, it is from

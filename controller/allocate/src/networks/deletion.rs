@@ -27,12 +27,7 @@ enum Use {
         "failed to verify NAD not in use [{nad}]: failed to unmarshal pod annotation [{pod}]: \
          failed to unmarshal ovn pod annotation {text:?}: {reason}"
     )]
-    Unknown {
-        nad: String,
-        pod: String,
-        text: Box<str>,
-        reason: serde_json::Error,
-    },
+    Unknown { nad: String, pod: String, text: Box<str>, reason: serde_json::Error },
 }
 
 /// Outcome of the deletion of an attachment definition.
@@ -58,21 +53,15 @@ pub(super) fn delete_definition(
     let meta = &nad.object.metadata;
     let is_protected = has_finalizer(meta);
     if is_protected {
-        check_unused(inventory, key).map_err(|reason| DefinitionStays {
-            nad: key.clone(),
-            reason,
-        })?;
+        check_unused(inventory, key)
+            .map_err(|reason| DefinitionStays { nad: key.clone(), reason })?;
     }
     let mut finalizers = meta.finalizers.iter().flatten();
     let is_waiting = finalizers.any(|finalizer| finalizer != FINALIZER);
     if !is_waiting || is_protected || meta.deletion_timestamp.is_none() {
         inventory.network_attachment_definitions.remove(key);
     }
-    Ok(if is_waiting {
-        Deletion::Waiting
-    } else {
-        Deletion::Done
-    })
+    Ok(if is_waiting { Deletion::Waiting } else { Deletion::Done })
 }
 
 /// Checks that no pod in the namespace of an attachment definition uses it. Completed pods use it,
@@ -96,9 +85,5 @@ fn check_unused(inventory: &Inventory, nad: &ObjectKey) -> Result<(), Use> {
             users.push(key.to_string());
         }
     }
-    if users.is_empty() {
-        Ok(())
-    } else {
-        Err(Use::Pods(users))
-    }
+    if users.is_empty() { Ok(()) } else { Err(Use::Pods(users)) }
 }

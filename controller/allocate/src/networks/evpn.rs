@@ -132,9 +132,7 @@ pub(super) fn refuse_networks(inventory: &mut Inventory, settings: &ClusterSetti
     let refused: Vec<RefusedObject> = without_vtep.collect();
     for object in refused {
         inventory.cluster_user_defined_networks.remove(&object.key);
-        inventory
-            .undecoded
-            .insert((object.kind, object.key.clone()));
+        inventory.undecoded.insert((object.kind, object.key.clone()));
         inventory.refused.push(object);
     }
 }
@@ -153,18 +151,11 @@ impl FabricIds {
         let mut unknown: Vec<&ClusterUserDefinedNetwork> = on_fabric
             .filter(|cudn| !self.vlans.keys().any(|(name, _)| *name == cudn.name_any()))
             .collect();
-        unknown.sort_by_key(|cudn| {
-            (
-                cudn.creation_timestamp().map(|time| time.0),
-                cudn.name_any(),
-            )
-        });
+        unknown.sort_by_key(|cudn| (cudn.creation_timestamp().map(|time| time.0), cudn.name_any()));
         for cudn in unknown {
             let config = own_definitions(cudn, inventory).iter().find_map(|key| {
                 let nad = inventory.network_attachment_definitions.get(key)?;
-                user_defined_config(nad.object.spec.config.as_deref())
-                    .ok()??
-                    .evpn
+                user_defined_config(nad.object.spec.config.as_deref()).ok()??.evpn
             });
             if let Some(config) = config {
                 self.restore_config(&cudn.name_any(), &config);

@@ -39,19 +39,13 @@ pub struct NetworkManager {
 impl NetworkManager {
     /// Makes a manager as after a start.
     pub fn new(settings: ManagerSettings) -> Self {
-        Self {
-            settings,
-            ..Self::default()
-        }
+        Self { settings, ..Self::default() }
     }
 
     /// Shares the position of the allocator of tunnel keys with that of connect routers.
     #[must_use]
     pub fn with_router_keys(self, keys: RouterKeyCursor) -> Self {
-        Self {
-            network_ids: NetworkIdMemory::with_router_keys(keys),
-            ..self
-        }
+        Self { network_ids: NetworkIdMemory::with_router_keys(keys), ..self }
     }
 
     /// Completes the objects.

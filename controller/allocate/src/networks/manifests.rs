@@ -47,11 +47,7 @@ pub fn define_networks(
     let mut problems = nodes::invent_chassis_ids(&mut inventory.nodes);
     let mut networks = manager(settings).define_networks(inventory, now);
     problems.append(&mut networks.problems);
-    if problems.is_empty() {
-        Ok(networks)
-    } else {
-        Err(LoadError { problems })
-    }
+    if problems.is_empty() { Ok(networks) } else { Err(LoadError { problems }) }
 }
 
 /// Gives nodes a subnet of every layer3 network, or with dynamic allocation of those that have users
@@ -105,8 +101,5 @@ pub fn address_pods(
 
 /// A manager that has just started, for networks and nodes alone.
 fn manager(settings: &ClusterSettings) -> NetworkManager {
-    NetworkManager::new(ManagerSettings {
-        cluster: settings.clone(),
-        ..ManagerSettings::default()
-    })
+    NetworkManager::new(ManagerSettings { cluster: settings.clone(), ..ManagerSettings::default() })
 }

@@ -66,12 +66,8 @@ pub(super) fn assign_network_ids(
     settings: &ClusterSettings,
     memory: &mut NetworkIdMemory,
 ) -> NetworkIds {
-    let Definitions {
-        mut networks,
-        refused: refused_nads,
-        warnings,
-        mut problems,
-    } = Definitions::read(inventory, settings, memory);
+    let Definitions { mut networks, refused: refused_nads, warnings, mut problems } =
+        Definitions::read(inventory, settings, memory);
     let refused = RefusedNetworks::read(inventory, &refused_nads, &networks);
     let mut ids = reserve_ids(inventory, &mut networks, memory, &mut problems);
     ids.extend(refused.ids);
@@ -93,24 +89,14 @@ pub(super) fn assign_network_ids(
                 // The range has sixteen times as many keys as there can be networks and connects.
                 let key = memory.router_keys.next(|key| !keys.contains(&key));
                 keys.extend(key);
-                std::iter::once(DatapathKey::of_network(id))
-                    .chain(key)
-                    .collect()
+                std::iter::once(DatapathKey::of_network(id)).chain(key).collect()
             }
         };
-        let numbers = NetworkNumbers {
-            id,
-            keys: network_keys,
-        };
+        let numbers = NetworkNumbers { id, keys: network_keys };
         memory.known.insert(network.name.clone(), numbers.clone());
         assigned.push((network, numbers));
     }
-    NetworkIds {
-        networks: assigned,
-        refused: refused.names,
-        warnings,
-        problems,
-    }
+    NetworkIds { networks: assigned, refused: refused.names, warnings, problems }
 }
 
 /// Allocates an id for each network without one.
@@ -185,10 +171,8 @@ fn reserve_ids(
         }
         let owner = owners.entry(id).or_insert_with(|| network.name.clone());
         if *owner != network.name {
-            let message = format!(
-                "network {} has id {id}, which is that of network {owner}",
-                network.name
-            );
+            let message =
+                format!("network {} has id {id}, which is that of network {owner}", network.name);
             problems.push(problem(inventory, nad, NETWORK_ID, message));
             network.is_unusable = true;
         }
@@ -208,10 +192,7 @@ fn reserve_keys(
             annotation(&cnc.object.metadata, ROUTER_TUNNEL_KEY).and_then(|text| text.parse().ok());
         owners.extend(key.map(|key| (key, describe(&cnc.object))));
     }
-    for network in networks
-        .iter_mut()
-        .filter(|network| network.needs_router_key)
-    {
+    for network in networks.iter_mut().filter(|network| network.needs_router_key) {
         let (Some(id), Some((nad, keys))) = (network.id, &network.keys) else {
             continue;
         };

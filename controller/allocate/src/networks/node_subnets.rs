@@ -119,9 +119,7 @@ pub(super) fn assign_node_subnets(
         let known = known.get(&pool.network);
         for (index, message) in pool.restore(&nodes, known) {
             let object = inventory.nodes.get(&nodes[index].0);
-            assigned
-                .warnings
-                .extend(object.map(|object| subnet_problem(object, message)));
+            assigned.warnings.extend(object.map(|object| subnet_problem(object, message)));
         }
         for (index, (key, node)) in nodes.iter().enumerate() {
             let is_active = pool.network == DEFAULT_NETWORK
@@ -165,9 +163,7 @@ fn changed_subnets(
     let pooled: BTreeSet<&str> = pools.iter().map(|pool| pool.network.as_str()).collect();
     let mut changed = Vec::new();
     for (index, (key, node)) in nodes.iter().enumerate() {
-        let held = kept
-            .iter()
-            .map(|pool| (pool.network.as_str(), pool.held[index].as_slice()));
+        let held = kept.iter().map(|pool| (pool.network.as_str(), pool.held[index].as_slice()));
         let others = node
             .subnets
             .iter()
@@ -177,10 +173,7 @@ fn changed_subnets(
         subnets.retain(|_, subnets| !subnets.is_empty());
         let known = node.subnets.iter();
         let known = known.map(|(network, subnets)| (network.as_str(), subnets.as_slice()));
-        if !known.eq(subnets
-            .iter()
-            .map(|(network, subnets)| (*network, *subnets)))
-        {
+        if !known.eq(subnets.iter().map(|(network, subnets)| (*network, *subnets))) {
             let owned = subnets
                 .into_iter()
                 .map(|(network, subnets)| (network.to_owned(), subnets.to_vec()));
@@ -196,9 +189,7 @@ fn read_nodes(inventory: &Inventory, problems: &mut Vec<Problem>) -> Vec<(Object
     for (key, object) in inventory.nodes.in_order() {
         let (node, errors) = conversion::node(&object.object);
         // Node ids have been looked at before.
-        let errors = errors
-            .into_iter()
-            .filter(|error| error.annotation == NODE_SUBNETS);
+        let errors = errors.into_iter().filter(|error| error.annotation == NODE_SUBNETS);
         let before = problems.len();
         problems.extend(errors.map(|error| subnet_problem(object, error.reason.to_string())));
         if problems.len() == before {
@@ -324,8 +315,7 @@ impl Pool {
             let reason = if let Some(other) = other {
                 format!("{subnet} of network {network} is one too many beside {other}")
             } else if range.reserve(subnet) {
-                self.owners
-                    .insert(subnet, nodes[index].0.name.as_str().into());
+                self.owners.insert(subnet, nodes[index].0.name.as_str().into());
                 kept.push(subnet);
                 continue;
             } else {
@@ -378,9 +368,7 @@ impl Pool {
         for family in IpFamily::BOTH {
             let of_family = |range: &&mut SubnetPool| range.family() == family;
             let mut ranges = self.ranges.iter_mut().filter(of_family).peekable();
-            let has_one = subnets
-                .iter()
-                .any(|subnet| IpFamily::of_net(*subnet) == family);
+            let has_one = subnets.iter().any(|subnet| IpFamily::of_net(*subnet) == family);
             if has_one || ranges.peek().is_none() {
                 continue;
             }

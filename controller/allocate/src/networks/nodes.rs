@@ -59,11 +59,7 @@ impl NodeIds {
     /// Writes the annotations of the nodes.
     pub(super) fn write(&self, nodes: &mut Objects<core::Node>) {
         for key in &self.copies {
-            write_annotations(
-                nodes,
-                key,
-                [(NODE_ID, None), (NODE_TRANSIT_ADDRESSES, None)],
-            );
+            write_annotations(nodes, key, [(NODE_ID, None), (NODE_TRANSIT_ADDRESSES, None)]);
         }
         for (key, NodeNumbers { id, transit }) in &self.nodes {
             write_annotations(nodes, key, [(NODE_ID, Some(id.to_string()))]);
@@ -175,9 +171,7 @@ pub(super) fn assign_node_ids(
         Some(node.problem(NODE_TRANSIT_ADDRESSES, message))
     });
     assigned.problems.extend(unreadable);
-    assigned
-        .problems
-        .extend(shared_transit_addresses(annotated));
+    assigned.problems.extend(shared_transit_addresses(annotated));
     assigned
 }
 
@@ -234,10 +228,7 @@ fn transit_addresses_of(settings: &ClusterSettings, id: NodeId) -> Vec<IpNet> {
         let net = IpNet::new(address, range.prefix_len()).ok()?;
         Some((IpFamily::of_net(*range).long_name(), net))
     });
-    addresses
-        .collect::<BTreeMap<_, _>>()
-        .into_values()
-        .collect()
+    addresses.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 /// Adds missing chassis ids of nodes: a UUID made from the name. Returns ids that two nodes have.
@@ -266,15 +257,10 @@ pub(super) fn invent_chassis_ids(nodes: &mut Objects<core::Node>) -> Vec<Problem
 /// bytes of the SHA-256 of its name, so that the same manifests give the same rows on every
 /// machine.
 fn invented_chassis_id(node: &str) -> String {
-    let digest = Sha256::new()
-        .chain_update("chassis of ")
-        .chain_update(node)
-        .finalize();
+    let digest = Sha256::new().chain_update("chassis of ").chain_update(node).finalize();
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
-    uuid::Builder::from_custom_bytes(bytes)
-        .into_uuid()
-        .to_string()
+    uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
 }
 
 #[cfg(test)]
@@ -409,14 +395,8 @@ mod tests {
         let field = "metadata.annotations[k8s.ovn.org/node-transit-switch-port-ifaddr]";
         let yaml = node("a", &at(2, r#"{"ipv4":"100.88.0.3/16"}"#))
             + &node("b", "")
-            + &node(
-                "c",
-                &at(4, r#"{"ipv4":"100.88.9.9/16","ipv6":"fd97::9/64"}"#),
-            )
-            + &node(
-                "d",
-                &at(5, r#"{"ipv4":"100.88.9.8/16","ipv6":"fd97:0::9/64"}"#),
-            );
+            + &node("c", &at(4, r#"{"ipv4":"100.88.9.9/16","ipv6":"fd97::9/64"}"#))
+            + &node("d", &at(5, r#"{"ipv4":"100.88.9.8/16","ipv6":"fd97:0::9/64"}"#));
         assert_eq!(
             ids(&yaml).unwrap_err(),
             [
@@ -432,9 +412,7 @@ mod tests {
 
     #[test]
     fn ids_can_run_out() {
-        let yaml: String = (0..5000)
-            .map(|number| node(&format!("n{number}"), ""))
-            .collect();
+        let yaml: String = (0..5000).map(|number| node(&format!("n{number}"), "")).collect();
         let problems = ids(&yaml).unwrap_err();
         assert_eq!(problems.len(), 1);
         assert!(problems[0].contains("Node n4999: "), "{}", problems[0]);
@@ -447,9 +425,7 @@ mod tests {
         assert!(invent_chassis_ids(&mut nodes).is_empty());
         assert!(assign(&mut nodes, &mut NodeIdMemory::default()).is_empty());
         let read = |name: &str, key: &str| {
-            annotation(&nodes.named(name).unwrap().metadata, key)
-                .unwrap()
-                .to_owned()
+            annotation(&nodes.named(name).unwrap().metadata, key).unwrap().to_owned()
         };
         assert_eq!(read("a", NODE_CHASSIS_ID), "c1");
         assert_eq!(read("b", NODE_CHASSIS_ID), invented_chassis_id("b"));

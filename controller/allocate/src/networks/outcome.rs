@@ -25,10 +25,7 @@ impl DefinitionOutcome {
                 let created = "NetworkAttachmentDefinition has been created";
                 let message = if is_cluster {
                     let namespaces: Vec<&str> = namespaces.iter().map(String::as_str).collect();
-                    format!(
-                        "{created} in following namespaces: [{}]",
-                        namespaces.join(", ")
-                    )
+                    format!("{created} in following namespaces: [{}]", namespaces.join(", "))
                 } else {
                     created.to_owned()
                 };
@@ -43,11 +40,9 @@ impl DefinitionOutcome {
                 };
                 (false, "NetworkAttachmentDefinitionDeleted", message)
             }
-            Self::Failed(errors) if is_cluster => (
-                false,
-                "NetworkAttachmentDefinitionSyncError",
-                errors.join("\n"),
-            ),
+            Self::Failed(errors) if is_cluster => {
+                (false, "NetworkAttachmentDefinitionSyncError", errors.join("\n"))
+            }
             Self::Failed(errors) => (false, "SyncError", errors.join("\n")),
             Self::Evpn(EvpnProblem::Config(problem)) => {
                 (false, "EVPNConfigError", (*problem).to_owned())

@@ -176,10 +176,7 @@ impl PodPass<'_> {
             Err(error) => {
                 let message = format!("failed to update pod {key}: {error}");
                 self.warn(key, message.clone(), addressed);
-                let failed = FailedAttempt {
-                    fingerprint,
-                    message,
-                };
+                let failed = FailedAttempt { fingerprint, message };
                 memory.failed.insert(owner, failed);
             }
         }
@@ -187,11 +184,8 @@ impl PodPass<'_> {
 
     /// Reason why a pod waits for claims.
     fn missing_claims(&self, pod: &ObjectKey, network: &str) -> String {
-        let outcome = if self.inventory.unlisted.contains(IPAMClaim::KIND) {
-            "listed"
-        } else {
-            "decoded"
-        };
+        let outcome =
+            if self.inventory.unlisted.contains(IPAMClaim::KIND) { "listed" } else { "decoded" };
         format!(
             "failed to update pod {pod}: IPAMClaims cannot be {outcome}, and one may keep \
              addresses of network {network}"
@@ -239,16 +233,11 @@ fn note_claim(
     let Some(claim) = claims.get_mut(key) else {
         return;
     };
-    let status = claim
-        .object
-        .status
-        .get_or_insert_with(IpamClaimStatus::default);
+    let status = claim.object.status.get_or_insert_with(IpamClaimStatus::default);
     if !status.ips.is_empty() {
         return;
     }
-    status.owner_pod = Some(OwnerPod {
-        name: pod.key.name.to_string(),
-    });
+    status.owner_pod = Some(OwnerPod { name: pod.key.name.to_string() });
     let (holds, reason, message) = match outcome {
         Ok(addresses) => {
             status.ips = addresses.iter().map(ToString::to_string).collect();
@@ -257,14 +246,7 @@ fn note_claim(
         }
         Err(error) => (false, error.reason(), error.to_string()),
     };
-    set_condition(
-        &mut status.conditions,
-        IPS_ALLOCATED,
-        holds,
-        reason,
-        message,
-        now,
-    );
+    set_condition(&mut status.conditions, IPS_ALLOCATED, holds, reason, message, now);
     let generation = claim.object.metadata.generation;
     let mut conditions = status.conditions.iter_mut();
     if let Some(condition) = conditions.find(|one| one.type_ == IPS_ALLOCATED) {

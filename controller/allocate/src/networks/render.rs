@@ -36,9 +36,7 @@ impl NetworkRequest<'_> {
             role: if is_primary { "primary" } else { "secondary" }.to_owned(),
             join_subnet: is_primary.then(|| {
                 join_with_commas(self.config.join_subnets()).unwrap_or_else(|| {
-                    USER_DEFINED_JOIN_SUBNETS
-                        .map(|net| net.to_string())
-                        .join(",")
+                    USER_DEFINED_JOIN_SUBNETS.map(|net| net.to_string()).join(",")
                 })
             }),
             topology: self.config.topology().to_owned(),
@@ -64,12 +62,7 @@ impl NetworkRequest<'_> {
             TopologyConfig::Layer3(layer3) => CniConfig {
                 mtu: layer3.mtu.into(),
                 subnets: Some(
-                    layer3
-                        .subnets
-                        .iter()
-                        .map(format_layer3_subnet)
-                        .collect::<Vec<_>>()
-                        .join(","),
+                    layer3.subnets.iter().map(format_layer3_subnet).collect::<Vec<_>>().join(","),
                 ),
                 ..common
             },
@@ -90,10 +83,7 @@ impl NetworkRequest<'_> {
                 };
                 let transit_subnet =
                     is_primary.then(|| config_check::transit_subnets(&config, settings));
-                CniConfig {
-                    transit_subnet: transit_subnet.transpose()?,
-                    ..config
-                }
+                CniConfig { transit_subnet: transit_subnet.transpose()?, ..config }
             }
             TopologyConfig::Localnet(localnet) => CniConfig {
                 allow_persistent_ips: persistent_ips(localnet.ipam.as_ref()).into(),
@@ -142,6 +132,5 @@ fn check_ipam(ipam: Option<&IpamConfig>, has_subnets: bool) -> Result<(), Config
 
 /// The value of `allowPersistentIPs`; `None`: addresses are not persistent.
 fn persistent_ips(ipam: Option<&IpamConfig>) -> Option<bool> {
-    ipam.is_some_and(|ipam| ipam.lifecycle == Some(IpamLifecycle::Persistent))
-        .then_some(true)
+    ipam.is_some_and(|ipam| ipam.lifecycle == Some(IpamLifecycle::Persistent)).then_some(true)
 }

@@ -88,11 +88,7 @@ pub(super) fn mirror_slices(
         };
         let is_other = |one: &String| *one != name;
         mirrors.insert(source, existing.into_iter().filter(is_other).collect());
-        let places = PodPlaces {
-            inventory,
-            addresses,
-            definition,
-        };
+        let places = PodPlaces { inventory, addresses, definition };
         match places.mirror(&slice.object, service, &network.name) {
             Ok(mirror) => wanted.push((name, slice.position, mirror)),
             // In a cluster the endpoint goes a moment after its pod.
@@ -119,11 +115,7 @@ enum MirrorError {
     #[error("there is no Pod {0}")]
     NoPod(ObjectKey),
     #[error("Pod {pod} has no {} address of {definition}", family.long_name())]
-    NoAddress {
-        pod: ObjectKey,
-        family: IpFamily,
-        definition: NadKey,
-    },
+    NoAddress { pod: ObjectKey, family: IpFamily, definition: NadKey },
 }
 
 /// Names of mirrored slices, by namespace and name of the slice that they mirror.
@@ -265,9 +257,8 @@ impl PodPlaces<'_> {
         }
         let networks = self.addresses.networks.get(&key).unwrap_or(&pod.networks);
         let network = networks.get(&self.definition.to_string());
-        let mut addresses = network
-            .into_iter()
-            .flat_map(|network| network.addresses.iter().map(IpNet::addr));
+        let mut addresses =
+            network.into_iter().flat_map(|network| network.addresses.iter().map(IpNet::addr));
         let Some(address) = addresses.find(|address| IpFamily::of(*address) == family) else {
             return Err(MirrorError::NoAddress {
                 pod: key,

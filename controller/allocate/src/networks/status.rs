@@ -52,10 +52,8 @@ pub(super) fn note_transport<T: NetworkResource>(
 pub(super) fn note_allocation(inventory: &mut Inventory, failures: &Failures, now: &Time) {
     let mut warnings = Vec::new();
     let mut others: BTreeMap<&String, &Vec<String>> = failures.iter().collect();
-    let (udns, cudns) = (
-        &mut inventory.user_defined_networks,
-        &mut inventory.cluster_user_defined_networks,
-    );
+    let (udns, cudns) =
+        (&mut inventory.user_defined_networks, &mut inventory.cluster_user_defined_networks);
     note_allocation_of_kind(udns, &mut others, &mut warnings, now);
     note_allocation_of_kind(cudns, &mut others, &mut warnings, now);
     for (network, nodes) in others {

@@ -69,9 +69,7 @@ fn resolved(yaml: &str) -> Inventory {
 }
 
 fn conditions(status: Option<&NetworkStatus>) -> Vec<String> {
-    let conditions = status
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     conditions
         .iter()
         .map(|condition| {
@@ -84,22 +82,12 @@ fn conditions(status: Option<&NetworkStatus>) -> Vec<String> {
 }
 
 fn udn_conditions(inventory: &Inventory, namespace: &str, name: &str) -> Vec<String> {
-    let udn = inventory
-        .user_defined_networks
-        .get(&ObjectKey::namespaced(namespace, name))
-        .unwrap();
+    let udn = inventory.user_defined_networks.get(&ObjectKey::namespaced(namespace, name)).unwrap();
     conditions(udn.object.status.as_ref())
 }
 
 fn cudn_conditions(inventory: &Inventory, name: &str) -> Vec<String> {
-    conditions(
-        inventory
-            .cluster_user_defined_networks
-            .named(name)
-            .unwrap()
-            .status
-            .as_ref(),
-    )
+    conditions(inventory.cluster_user_defined_networks.named(name).unwrap().status.as_ref())
 }
 
 /// Name, id and keys of the network of every attachment definition.
@@ -107,12 +95,7 @@ fn networks(inventory: &Inventory) -> Vec<String> {
     let nads = inventory.network_attachment_definitions.iter();
     nads.map(|(key, nad)| {
         let read = |annotation_key| annotation(&nad.object.metadata, annotation_key).unwrap_or("-");
-        format!(
-            "{key} {} {} {}",
-            read(NETWORK_NAME),
-            read(NETWORK_ID),
-            read(TUNNEL_KEYS)
-        )
+        format!("{key} {} {} {}", read(NETWORK_NAME), read(NETWORK_ID), read(TUNNEL_KEYS))
     })
     .collect()
 }
@@ -140,10 +123,7 @@ fn a_cudn_is_one_network_in_every_selected_namespace() {
         .network_attachment_definitions
         .get(&ObjectKey::namespaced("cyan", "shared"))
         .unwrap();
-    assert_eq!(
-        nad.origin.to_string(),
-        "rendered for ClusterUserDefinedNetwork shared"
-    );
+    assert_eq!(nad.origin.to_string(), "rendered for ClusterUserDefinedNetwork shared");
     let text = serde_json::to_value(&nad.object.metadata).unwrap();
     assert_eq!(
         text,
@@ -184,11 +164,7 @@ spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni
     let inventory = resolved(&yaml);
     assert_eq!(
         networks(&inventory),
-        [
-            "blue/a blue_a 3 []",
-            "plain/own own 2 []",
-            "plain/z plain_z 1 []"
-        ]
+        ["blue/a blue_a 3 []", "plain/own own 2 []", "plain/z plain_z 1 []"]
     );
     let node = &inventory.nodes.named("n0").unwrap().metadata;
     assert_eq!(annotation(node, NODE_ID), Some("3"));
@@ -221,10 +197,7 @@ fn a_namespace_has_one_primary_network_and_asks_for_it() {
     let inventory = resolved(&yaml);
     assert_eq!(
         networks(&inventory),
-        [
-            "blue/own blue_own 1 []",
-            "cyan/shared cluster_udn_shared 2 [16711685,16715779]"
-        ]
+        ["blue/own blue_own 1 []", "cyan/shared cluster_udn_shared 2 [16711685,16715779]"]
     );
     assert_eq!(
         cudn_conditions(&inventory, "shared"),
@@ -321,18 +294,11 @@ fn the_example_has_the_ids_and_subnets_of_the_documents() {
     let annotated = inventory.clone();
     resolve(&mut inventory, &ClusterSettings::default(), &at(0)).unwrap();
     assert!(inventory.warnings.is_empty());
-    for (name, id) in [
-        ("ovn-control-plane", "2"),
-        ("ovn-worker2", "3"),
-        ("ovn-worker", "4"),
-    ] {
+    for (name, id) in [("ovn-control-plane", "2"), ("ovn-worker2", "3"), ("ovn-worker", "4")] {
         let node = &inventory.nodes.named(name).unwrap().metadata;
         assert_eq!(annotation(node, NODE_ID), Some(id));
         let before = &annotated.nodes.named(name).unwrap().metadata;
-        assert_eq!(
-            annotation(node, NODE_SUBNETS),
-            annotation(before, NODE_SUBNETS)
-        );
+        assert_eq!(annotation(node, NODE_SUBNETS), annotation(before, NODE_SUBNETS));
     }
     assert_eq!(
         networks(&inventory),

@@ -206,9 +206,7 @@ spec:
         let mut networks = inventory.cluster_user_defined_networks.iter();
         let status = networks.next().unwrap().1.object.status.clone().unwrap();
         let mut conditions = status.conditions.into_iter();
-        let found = conditions
-            .find(|one| one.type_ == TRANSPORT_ACCEPTED)
-            .unwrap();
+        let found = conditions.find(|one| one.type_ == TRANSPORT_ACCEPTED).unwrap();
         [found.status, found.reason, found.message]
     }
 
@@ -233,9 +231,6 @@ spec:
         let message = "Transport has been configured as 'no-overlay'.";
         let reason = "NoOverlayTransportAccepted";
         assert_eq!(condition(&accepted, &on), ["True", reason, message]);
-        assert_eq!(
-            condition(&accepted, &[])[1],
-            "RouteAdvertisementsNotEnabled"
-        );
+        assert_eq!(condition(&accepted, &[])[1], "RouteAdvertisementsNotEnabled");
     }
 }

@@ -51,9 +51,7 @@ pub(super) fn allocate(inventory: &mut Inventory, scene: &VpcScene) -> Allocated
     let ports = ports.into_iter().zip(of_ports);
     Allocated {
         eips: eips.collect(),
-        ports: ports
-            .map(|((name, _, request), claim)| (name, (claim, request)))
-            .collect(),
+        ports: ports.map(|((name, _, request), claim)| (name, (claim, request))).collect(),
         pools,
     }
 }
@@ -111,12 +109,7 @@ fn eip_claims(inventory: &mut Inventory, scene: &VpcScene) -> BTreeMap<Arc<str>,
             found: Vec::new(),
             problem: None,
         };
-        let claim = EipClaim {
-            claim,
-            kind: EipKind::RouterPort,
-            vpc: Some(vpc),
-            position,
-        };
+        let claim = EipClaim { claim, kind: EipKind::RouterPort, vpc: Some(vpc), position };
         (Arc::from(name), claim)
     });
     claims.extend(new);
@@ -151,10 +144,8 @@ fn port_claims(
     });
     let mut claims: Vec<_> = reserved
         .map(|(name, port)| {
-            let claim = Claim {
-                held: port.addresses.clone(),
-                ..claim(format!("IP {name}"), &port.subnet)
-            };
+            let claim =
+                Claim { held: port.addresses.clone(), ..claim(format!("IP {name}"), &port.subnet) };
             (name.clone(), claim, None)
         })
         .collect();
@@ -162,9 +153,7 @@ fn port_claims(
         let record = scene.objects.ports.get(name);
         let record = record.filter(|record| record.subnet == subnet.name);
         let claim = Claim {
-            held: record
-                .map(|record| record.addresses.clone())
-                .unwrap_or_default(),
+            held: record.map(|record| record.addresses.clone()).unwrap_or_default(),
             wishes: request.wishes.clone(),
             ..claim(format!("Pod {}", request.pod), &subnet.name)
         };

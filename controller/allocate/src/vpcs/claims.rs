@@ -74,9 +74,7 @@ pub(super) fn allocate(claims: &mut [Claim], pools: &mut Pools) {
 
 impl Claim {
     fn has_in(&self, pool: &VpcAddressPool) -> bool {
-        self.found
-            .iter()
-            .any(|address| pool.net().contains(address))
+        self.found.iter().any(|address| pool.net().contains(address))
     }
 
     fn take_held(&mut self, pool: &mut VpcAddressPool) {

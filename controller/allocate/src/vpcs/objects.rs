@@ -60,9 +60,7 @@ pub(super) fn label_value(address: &str) -> String {
 }
 
 fn write_eip(inventory: &mut Inventory, name: &Arc<str>, eip: &EipClaim, now: &Time) {
-    let EipClaim {
-        claim, kind, vpc, ..
-    } = eip;
+    let EipClaim { claim, kind, vpc, .. } = eip;
     let key = ObjectKey::cluster(&**name);
     if inventory.ovn_eips.get(&key).is_none() {
         if claim.found.is_empty() {
@@ -91,10 +89,7 @@ fn write_eip(inventory: &mut Inventory, name: &Arc<str>, eip: &EipClaim, now: &T
         Some(problem) => Err(("AddressNotAllocated", problem.to_string())),
     };
     conditions::set(&mut status.conditions, "Ready", result, now);
-    let (v4, v6) = (
-        address_text(&claim.found, false),
-        address_text(&claim.found, true),
-    );
+    let (v4, v6) = (address_text(&claim.found, false), address_text(&claim.found, true));
     let wished = [&status.mac_address, &object.spec.mac_address];
     let mac = wished.iter().find(|mac| !mac.is_empty());
     let mac = mac.map(|mac| (*mac).clone());
@@ -146,10 +141,7 @@ fn write_port(
         .or(kept)
         .or_else(|| gateway_mac(claim.found.iter().copied()))
         .unwrap_or_else(|| mac_of_name(name));
-    let (v4, v6) = (
-        address_text(&claim.found, false),
-        address_text(&claim.found, true),
-    );
+    let (v4, v6) = (address_text(&claim.found, false), address_text(&claim.found, true));
     let both = [&v4, &v6].into_iter().filter(|text| !text.is_empty());
     let both: Vec<&str> = both.map(String::as_str).collect();
     let node = request.node.as_deref().unwrap_or_default();
@@ -162,14 +154,10 @@ fn write_port(
         v4_ip_address: v4,
         v6_ip_address: v6,
         mac_address: mac.clone(),
-        ..former
-            .map(|former| former.object.spec.clone())
-            .unwrap_or_default()
+        ..former.map(|former| former.object.spec.clone()).unwrap_or_default()
     };
-    let mut object = former.map_or_else(
-        || IP::new(name, IpSpec::default()),
-        |former| former.object.clone(),
-    );
+    let mut object =
+        former.map_or_else(|| IP::new(name, IpSpec::default()), |former| former.object.clone());
     let ip_address = spec.ip_address.clone();
     object.spec = spec;
     let labels = object.metadata.labels.get_or_insert_default();
@@ -185,11 +173,7 @@ fn write_port(
         || (Origin::Rendered(format!("Pod {}", request.pod)), u64::MAX),
         |former| (former.origin.clone(), former.position),
     );
-    inventory.ips.insert(Sourced {
-        object,
-        origin,
-        position,
-    });
+    inventory.ips.insert(Sourced { object, origin, position });
     let nets = |text: fn(&patchbay_model::vpc::SubnetNet) -> String| {
         let texts: Vec<String> = subnet.nets.iter().map(text).collect();
         texts.join(",")
@@ -207,11 +191,7 @@ fn write_port(
     if request.node.is_some() {
         annotations.insert("routed", "true".to_owned());
     }
-    if let Some(vlan) = subnet
-        .vlan
-        .as_ref()
-        .and_then(|of| scene.objects.vlans.get(of))
-    {
+    if let Some(vlan) = subnet.vlan.as_ref().and_then(|of| scene.objects.vlans.get(of)) {
         annotations.insert("vlan_id", vlan.id.to_string());
         annotations.insert("provider_network", vlan.provider.to_string());
     }

@@ -95,22 +95,12 @@ fn write_subnets(inventory: &mut Inventory, scene: &VpcScene, pools: &Pools, now
             let pool = pools.find(|pool| pool.net().addr().is_ipv6() == is_ipv6);
             pool.map(VpcAddressPool::usage).unwrap_or_default()
         };
-        let AddressUse {
-            available,
-            available_ranges,
-            used,
-            used_ranges,
-        } = usage(false);
+        let AddressUse { available, available_ranges, used, used_ranges } = usage(false);
         status.v4_available_ips = Some(number(available));
         status.v4_available_ip_range = available_ranges;
         status.v4_using_ips = Some(number(used));
         status.v4_using_ip_range = used_ranges;
-        let AddressUse {
-            available,
-            available_ranges,
-            used,
-            used_ranges,
-        } = usage(true);
+        let AddressUse { available, available_ranges, used, used_ranges } = usage(true);
         status.v6_available_ips = Some(number(available));
         status.v6_available_ip_range = available_ranges;
         status.v6_using_ips = Some(number(used));
@@ -144,10 +134,7 @@ fn write_vpcs(inventory: &mut Inventory, scene: &VpcScene, now: &Time) {
         status.standby = true;
         name.clone_into(&mut status.router);
         name_balancers(status, name);
-        let peers = vpc
-            .peerings
-            .iter()
-            .map(|peering| peering.remote.to_string());
+        let peers = vpc.peerings.iter().map(|peering| peering.remote.to_string());
         status.vpc_peerings = peers.collect();
         let connections = scene.connections(vpc);
         let is_external = !connections.is_empty();
@@ -240,20 +227,12 @@ fn write_eips(inventory: &mut Inventory, scene: &VpcScene, nats: &Nats) {
 }
 
 fn write_rules(inventory: &mut Inventory, nats: &Nats, now: &Time) {
-    let of = |kind, name: &str| {
-        nats.get(&NatKey {
-            kind,
-            name: name.into(),
-        })
-    };
+    let of = |kind, name: &str| nats.get(&NatKey { kind, name: name.into() });
     inventory.ovn_snat_rules.change_each(|key, sourced| {
         let object: &mut OvnSnatRule = &mut sourced.object;
         let former = object.status.take().map(|status| status.conditions);
         let (conditions, found) = judged(of(NatKind::Snat, &key.name), former, now);
-        let mut status = OvnSnatRuleStatus {
-            conditions,
-            ..OvnSnatRuleStatus::default()
-        };
+        let mut status = OvnSnatRuleStatus { conditions, ..OvnSnatRuleStatus::default() };
         if let Some(found) = found {
             status.ready = true;
             status.vpc = found.vpc.to_string();
@@ -268,10 +247,7 @@ fn write_rules(inventory: &mut Inventory, nats: &Nats, now: &Time) {
         let object: &mut OvnFip = &mut sourced.object;
         let former = object.status.take().map(|status| status.conditions);
         let (conditions, found) = judged(of(NatKind::Fip, &key.name), former, now);
-        let mut status = OvnFipStatus {
-            conditions,
-            ..OvnFipStatus::default()
-        };
+        let mut status = OvnFipStatus { conditions, ..OvnFipStatus::default() };
         if let Some(found) = found {
             status.ready = true;
             status.vpc = found.vpc.to_string();
@@ -288,10 +264,7 @@ fn write_rules(inventory: &mut Inventory, nats: &Nats, now: &Time) {
         let object: &mut OvnDnatRule = &mut sourced.object;
         let former = object.status.take().map(|status| status.conditions);
         let (conditions, found) = judged(of(NatKind::Dnat, &key.name), former, now);
-        let mut status = OvnDnatRuleStatus {
-            conditions,
-            ..OvnDnatRuleStatus::default()
-        };
+        let mut status = OvnDnatRuleStatus { conditions, ..OvnDnatRuleStatus::default() };
         if let Some(found) = found {
             status.ready = true;
             status.vpc = found.vpc.to_string();
@@ -357,16 +330,11 @@ fn mark<T: InventoryKind>(object: &mut T, eip: &str, [v4, v6]: &[String; 2]) {
     let labels = object.meta_mut().labels.get_or_insert_default();
     labels.insert(format!("{PREFIX}/eip_v4_ip"), v4.clone());
     labels.insert(format!("{PREFIX}/eip_v6_ip"), label_value(v6));
-    object
-        .annotations_mut()
-        .insert(format!("{PREFIX}/vpc_eip"), eip.to_owned());
+    object.annotations_mut().insert(format!("{PREFIX}/vpc_eip"), eip.to_owned());
 }
 
 fn problems(inventory: &Inventory, scene: &VpcScene, nats: &Nats) -> Vec<Problem> {
-    let mut problems = Problems {
-        inventory,
-        found: Vec::new(),
-    };
+    let mut problems = Problems { inventory, found: Vec::new() };
     for (name, subnet) in &scene.objects.subnets {
         let key = ObjectKey::cluster(&**name);
         match (subnet, scene.standing(name)) {
@@ -441,8 +409,5 @@ fn eip_problem(inventory: &Inventory, key: &ObjectKey, scene: &VpcScene) -> Stri
     let eip = scene.objects.eips.get(&*key.name);
     let subnet = eip.map(|eip| eip.subnet.to_string()).unwrap_or_default();
     let reason = scene.usable_subnet(&subnet).err();
-    format!(
-        "Subnet {subnet}: {}",
-        reason.unwrap_or_else(|| "no address".to_owned())
-    )
+    format!("Subnet {subnet}: {}", reason.unwrap_or_else(|| "no address".to_owned()))
 }

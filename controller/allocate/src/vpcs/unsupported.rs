@@ -30,6 +30,5 @@ pub(super) fn of_vpc(spec: &VpcSpec) -> Vec<FieldProblem> {
 fn problems(fields: &[(&str, bool)]) -> Vec<FieldProblem> {
     let set = fields.iter().filter(|(_, is_set)| *is_set);
     let reason = "not supported yet: no row follows from it";
-    set.map(|(field, _)| FieldProblem::new(format!("spec.{field}"), reason))
-        .collect()
+    set.map(|(field, _)| FieldProblem::new(format!("spec.{field}"), reason)).collect()
 }

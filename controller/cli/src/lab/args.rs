@@ -27,12 +27,7 @@ pub(crate) struct Lab {
     pub(crate) ovsdb_server: bool,
     /// Execute a command of the prompt, such as "ping blue-1 green-3", and exit; may be repeated.
     /// The status is 2 if a packet is lost or a command has a mistake.
-    #[arg(
-        short,
-        long = "command",
-        value_name = "COMMAND",
-        conflicts_with = "check"
-    )]
+    #[arg(short, long = "command", value_name = "COMMAND", conflicts_with = "check")]
     pub(crate) commands: Vec<String>,
     /// Ask all pairs of pods, compare the answers with the manifests, and exit.
     #[arg(long)]

@@ -55,29 +55,17 @@ impl ChangeWatch {
         let mut lines = Vec::new();
         for (networks, change, stream) in self.changes {
             let report = match stream {
-                Some(stream) => {
-                    stream
-                        .stop_when(change.is_opened, CHANGE_LIMIT, ANSWER_TIME)
-                        .await
-                }
+                Some(stream) => stream.stop_when(change.is_opened, CHANGE_LIMIT, ANSWER_TIME).await,
                 None => None,
             };
-            let Change {
-                is_opened,
-                pairs,
-                from,
-                to,
-                is_deaf,
-            } = &change;
+            let Change { is_opened, pairs, from, to, is_deaf } = &change;
             let verb = if *is_opened { "opened" } else { "closed" };
             let time = match report {
                 Some(report) => format_time(*is_opened, &report),
                 None if *is_deaf => ", not before its nodes run all programs".to_owned(),
                 None => String::new(),
             };
-            lines.push(format!(
-                "{verb}: {networks}: {pairs} pairs, such as {from} -> {to}{time}"
-            ));
+            lines.push(format!("{verb}: {networks}: {pairs} pairs, such as {from} -> {to}{time}"));
         }
         lines
     }
@@ -98,19 +86,11 @@ fn find_changes(lab: &Lab, old: &Cluster, new: &Cluster) -> BTreeMap<String, Cha
         }
         let networks = format!("{} -> {}", from.network, to.network);
         let is_deaf = [from, to].iter().any(|pod| deaf.contains(&*pod.node));
-        let found = Change {
-            is_opened,
-            pairs: 0,
-            from: from.name.clone(),
-            to: to.name.clone(),
-            is_deaf,
-        };
+        let found =
+            Change { is_opened, pairs: 0, from: from.name.clone(), to: to.name.clone(), is_deaf };
         let change = changes.entry(networks).or_insert_with(|| found.clone());
         if change.is_deaf && !is_deaf {
-            *change = Change {
-                pairs: change.pairs,
-                ..found
-            };
+            *change = Change { pairs: change.pairs, ..found };
         }
         change.pairs += 1;
     }
@@ -147,11 +127,7 @@ mod tests {
         };
         assert_eq!(format_time(true, &report), ", after 80 ms");
         assert_eq!(format_time(false, &report), ", but packets get through");
-        let report = ProbeReport {
-            answered: times(&[0]),
-            unanswered: times(&[20]),
-            ..report
-        };
+        let report = ProbeReport { answered: times(&[0]), unanswered: times(&[20]), ..report };
         assert_eq!(format_time(false, &report), ", after 20 ms");
         assert_eq!(format_time(true, &report), ", but no packet gets through");
     }

@@ -53,12 +53,7 @@ impl Prompt {
         let (turns, turn) = channel();
         let (sender, lines) = mpsc::unbounded_channel();
         thread::spawn(move || read_lines(&mut editor, &turn, &sender));
-        Ok(Self {
-            lines,
-            turns,
-            is_reading: false,
-            messages,
-        })
+        Ok(Self { lines, turns, is_reading: false, messages })
     }
 
     /// Shows the prompt and returns the line that is entered. `None`: the user has ended the input.

@@ -79,10 +79,7 @@ pub(super) async fn execute(
         ["show", node] => nodes_rows(lab, node).map(Reply::from),
         ["env", node] => environment(lab, node).map(Reply::from),
         ["cut", one, other] => {
-            let quality = CableQuality {
-                is_cut: true,
-                ..CableQuality::default()
-            };
+            let quality = CableQuality { is_cut: true, ..CableQuality::default() };
             set_cable(lab, one, other, Some(quality)).map(Reply::from)
         }
         ["slow", one, other, milliseconds] => {
@@ -95,10 +92,8 @@ pub(super) async fn execute(
         }
         ["lossy", one, other, percent] => {
             let percent = percent.parse().ok().filter(|percent| *percent <= 100);
-            let quality = percent.map(|lost_percent| CableQuality {
-                lost_percent,
-                ..CableQuality::default()
-            });
+            let quality = percent
+                .map(|lost_percent| CableQuality { lost_percent, ..CableQuality::default() });
             set_cable(lab, one, other, quality).map(Reply::from)
         }
         ["mend", one, other] => {
@@ -119,24 +114,15 @@ pub(super) async fn execute(
     let next = match answer {
         Ok(reply) => {
             write!(console.output, "{}", reply.text)?;
-            if reply.is_good {
-                Next::Command
-            } else {
-                Next::Failed
-            }
+            if reply.is_good { Next::Command } else { Next::Failed }
         }
         Err(error) => {
-            let unreadable = words[1..]
-                .iter()
-                .find_map(|word| unreadable_name(cluster, word));
+            let unreadable = words[1..].iter().find_map(|word| unreadable_name(cluster, word));
             console.report_failure(&unreadable.unwrap_or(Failure::Lab(error)));
             Next::Failed
         }
     };
-    if let [
-        question @ ("ping" | "udp" | "tcp" | "trace" | "matrix"),
-        ends @ ..,
-    ] = &words[..]
+    if let [question @ ("ping" | "udp" | "tcp" | "trace" | "matrix"), ends @ ..] = &words[..]
         && (next == Next::Failed || *question == "trace")
     {
         for line in stopped_on_the_way(lab, ends) {
@@ -182,9 +168,8 @@ fn nodes_rows(lab: &Lab, node: &str) -> Result<String, String> {
 
 fn environment(lab: &Lab, node: &str) -> Result<String, String> {
     let variables = lab.environment(node).map_err(|error| error.to_string())?;
-    let lines = variables
-        .iter()
-        .map(|(name, value)| format!("export {name}={}\n", shell_word(value)));
+    let lines =
+        variables.iter().map(|(name, value)| format!("export {name}={}\n", shell_word(value)));
     Ok(lines.collect::<Vec<_>>().concat())
 }
 
@@ -206,8 +191,7 @@ fn set_cable(
 ) -> Result<String, String> {
     let quality = quality.ok_or_else(|| "not a number in range; see `help`".to_owned())?;
     let set = lab.set_cable(one, other, quality);
-    set.map(|()| String::new())
-        .map_err(|error| error.to_string())
+    set.map(|()| String::new()).map_err(|error| error.to_string())
 }
 
 async fn kill(lab: &mut Lab, node: &str, program: &str) -> Result<String, String> {
@@ -225,9 +209,7 @@ async fn start(lab: &mut Lab, node: &str, program: &str) -> Result<String, Strin
         return Err(format!("{program} runs on {node}"));
     }
     let synced = lab.sync().await;
-    synced
-        .map(|()| String::new())
-        .map_err(|error| error.to_string())
+    synced.map(|()| String::new()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

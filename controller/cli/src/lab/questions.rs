@@ -21,19 +21,13 @@ pub(super) struct Reply {
 
 impl From<String> for Reply {
     fn from(text: String) -> Self {
-        Self {
-            text,
-            is_good: true,
-        }
+        Self { text, is_good: true }
     }
 }
 
 impl Reply {
     fn of(answer: &Answer, colours: Colours) -> Self {
-        Self {
-            text: format_answer(answer, None, colours),
-            is_good: answer.verdict.is_reached(),
-        }
+        Self { text: format_answer(answer, None, colours), is_good: answer.verdict.is_reached() }
     }
 
     /// The answer with the pod that was reached, which the command does not name.
@@ -123,19 +117,11 @@ pub(super) async fn matrix(
     colours: Colours,
 ) -> Result<Reply, String> {
     let questions = lab.all_questions(&Promises::of(cluster));
-    let checked = lab
-        .check(questions)
-        .await
-        .map_err(|error| error.to_string())?;
+    let checked = lab.check(questions).await.map_err(|error| error.to_string())?;
     let report = CheckReport::new(&checked);
     // Names of pods do not contain this character.
-    let matrix = report
-        .to_matrix()
-        .replace('!', &colours.paint(Colour::Red, "!"));
-    Ok(Reply {
-        text: matrix + &report.to_text(),
-        is_good: report.differences() == 0,
-    })
+    let matrix = report.to_matrix().replace('!', &colours.paint(Colour::Red, "!"));
+    Ok(Reply { text: matrix + &report.to_text(), is_good: report.differences() == 0 })
 }
 
 /// Asks a pod, and once more if the answer does not come although rows let it pass, because a busy
@@ -200,11 +186,7 @@ fn write_trace(output: &mut Vec<u8>, trace: &NodeTrace, packet: &str) -> io::Res
 
 /// A line with the verdict, and a line for each passage between nodes.
 fn format_answer(answer: &Answer, pod: Option<&PodName>, colours: Colours) -> String {
-    let colour = if answer.verdict.is_reached() {
-        Colour::Green
-    } else {
-        Colour::Red
-    };
+    let colour = if answer.verdict.is_reached() { Colour::Green } else { Colour::Red };
     let verdict = colours.paint(colour, &answer.verdict.to_string());
     let time = if answer.verdict.is_reached() {
         format!(", {:.1} ms", answer.time.as_secs_f64() * 1000.0)
@@ -215,28 +197,12 @@ fn format_answer(answer: &Answer, pod: Option<&PodName>, colours: Colours) -> St
         0 | 1 => String::new(),
         count => format!(", {count} packets"),
     };
-    let source = answer
-        .source
-        .map_or_else(String::new, |source| format!(", source {source}"));
+    let source = answer.source.map_or_else(String::new, |source| format!(", source {source}"));
     let pod = pod.map_or_else(String::new, |pod| format!(", pod {pod}"));
-    let first = format!(
-        "{}: {verdict}{pod}{source}{time}{packets}\n",
-        answer.address
-    );
+    let first = format!("{}: {verdict}{pod}{source}{time}{packets}\n", answer.address);
     let passages = answer.passages.iter().map(|passage| {
-        let lost = if passage.is_lost {
-            ", lost by the cable"
-        } else {
-            ""
-        };
-        format!(
-            "  {} -> {} VNI {}{lost}\n",
-            passage.from, passage.to, passage.vni
-        )
+        let lost = if passage.is_lost { ", lost by the cable" } else { "" };
+        format!("  {} -> {} VNI {}{lost}\n", passage.from, passage.to, passage.vni)
     });
-    [first]
-        .into_iter()
-        .chain(passages)
-        .collect::<Vec<_>>()
-        .concat()
+    [first].into_iter().chain(passages).collect::<Vec<_>>().concat()
 }

@@ -39,11 +39,7 @@ pub(super) fn reasons(lab: &Lab, cluster: &Cluster, from: &PodName, to: &PodName
             (Some(one), Some(other)) => {
                 is_joined = true;
                 let found = obstacles(&explanation, [(one, from), (other, to)]);
-                reasons.extend(
-                    found
-                        .into_iter()
-                        .map(|reason| format!("{connect}: {reason}")),
-                );
+                reasons.extend(found.into_iter().map(|reason| format!("{connect}: {reason}")));
                 if conversion::connect(object).is_ok_and(|c| c.connectivity.is_service_only()) {
                     reasons.push(format!("{connect} connects services only"));
                 }
@@ -98,10 +94,7 @@ pub(super) fn service_reasons(
 }
 
 fn not_selected(connect: &str, selected: &Pod, other: &Pod) -> String {
-    format!(
-        "{connect} selects {} and not {}",
-        selected.network, other.network
-    )
+    format!("{connect} selects {} and not {}", selected.network, other.network)
 }
 
 /// Obstacles of a connect that concern two networks on the nodes of their pods.

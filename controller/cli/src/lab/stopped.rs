@@ -28,8 +28,7 @@ pub(super) fn stopped_on_the_way(lab: &Lab, words: &[&str]) -> Vec<String> {
         let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
         let found = lab.find_pod(name).ok()?;
         let mut pods = lab.pods();
-        pods.find(|pod| pod.name == found)
-            .map(|pod| pod.node.as_str())
+        pods.find(|pod| pod.name == found).map(|pod| pod.node.as_str())
     };
     let nodes: Option<Vec<&str>> = words.iter().map(|word| node_of(word)).collect();
     match nodes.as_deref() {

@@ -18,9 +18,9 @@ pub(super) enum Target<'a> {
 pub(super) fn read_echo_target(target: &str) -> Result<&str, String> {
     match as_service(target) {
         None => Ok(target),
-        Some(service) => Err(format!(
-            "a service answers at its ports only: tcp POD svc/{service}:PORT, or udp"
-        )),
+        Some(service) => {
+            Err(format!("a service answers at its ports only: tcp POD svc/{service}:PORT, or udp"))
+        }
     }
 }
 
@@ -38,9 +38,7 @@ pub(super) fn read_target<'a>(
             "{target:?} is not POD:PORT, svc/SERVICE:PORT or ADDRESS:PORT with a port from 1 to 49151"
         )
     })?;
-    let inner = name
-        .strip_prefix('[')
-        .and_then(|name| name.strip_suffix(']'));
+    let inner = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
     let name = inner.unwrap_or(name);
     let target = as_service(name).map_or(Target::Other(name), Target::Service);
     Ok((target, protocol))

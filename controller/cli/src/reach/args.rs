@@ -137,11 +137,7 @@ impl Reach {
     /// The sender of `--from`. A name with a slash is a pod's, because ports of OVN-Kubernetes and
     /// Kube-OVN have none.
     pub(crate) fn sender(&self, name: &str) -> Sender {
-        let mut sender = if name.contains('/') {
-            Sender::pod(name)
-        } else {
-            Sender::port(name)
-        };
+        let mut sender = if name.contains('/') { Sender::pod(name) } else { Sender::port(name) };
         sender.ip = self.source;
         sender.gateway.clone_from(&self.gateway);
         sender

@@ -19,11 +19,7 @@ impl PodRoutes {
             return Self::default();
         };
         let places = pods.pods().flat_map(|pod| pods.places(pod));
-        Self(
-            places
-                .map(|place| (place.port, routes(&place.addresses)))
-                .collect(),
-        )
+        Self(places.map(|place| (place.port, routes(&place.addresses))).collect())
     }
 
     /// The routes in the annotations of pods. One that cannot be read names none.
@@ -65,10 +61,7 @@ fn routes(network: &PodNetwork) -> Vec<MachineRoute> {
         next_hop: *gateway,
     });
     let others = network.routes.iter().map(|route| MachineRoute {
-        destination: Prefix {
-            address: route.dest.addr(),
-            length: route.dest.prefix_len(),
-        },
+        destination: Prefix { address: route.dest.addr(), length: route.dest.prefix_len() },
         next_hop: route.next_hop,
     });
     defaults.chain(others).collect()

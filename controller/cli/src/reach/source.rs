@@ -140,9 +140,7 @@ impl Source {
             if !manifests.names.contains(&name) || self.zones.database(&name).is_some() {
                 continue;
             }
-            let database = manifests
-                .rows(&name, self.chassis.as_deref(), console)
-                .await?;
+            let database = manifests.rows(&name, self.chassis.as_deref(), console).await?;
             add_zone(&mut self.zones, name, database, console)?;
             is_new = true;
         }
@@ -218,11 +216,7 @@ pub(super) async fn read_databases(
     let zones = zones.ok_or_else(|| {
         Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
     })?;
-    Ok(Source {
-        zones,
-        manifests: None,
-        chassis: arguments.chassis.clone(),
-    })
+    Ok(Source { zones, manifests: None, chassis: arguments.chassis.clone() })
 }
 
 /// Writes the rows of a zone of manifests into an embedded database: that of the flags, or else
@@ -242,12 +236,8 @@ async fn read_manifests(
         state: None,
         input: arguments.input.clone(),
     };
-    let inventory = load(
-        &manifests.paths,
-        console.input,
-        None,
-        manifests.input.manifest_limit.bytes(),
-    )?;
+    let inventory =
+        load(&manifests.paths, console.input, None, manifests.input.manifest_limit.bytes())?;
     let (cluster, selected) = complete_cluster(&manifests, inventory, console)?;
     let cluster = cluster.with_default_pods()?;
     let zones = ManifestZones {
@@ -275,9 +265,7 @@ async fn read_manifests(
 fn pod_nodes(cluster: &Cluster) -> BTreeMap<String, String> {
     if cluster.settings().databases == Databases::Central {
         let pods = cluster.inventory.pods.iter();
-        return pods
-            .map(|(key, _)| (key.to_string(), Databases::CENTRAL.to_owned()))
-            .collect();
+        return pods.map(|(key, _)| (key.to_string(), Databases::CENTRAL.to_owned())).collect();
     }
     let Some(pods) = cluster.zone_pods("") else {
         return BTreeMap::new();

@@ -84,12 +84,10 @@ fn write_hops(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
 
 /// The end of a way through databases: the port and what is translated, or the place.
 fn describe_end(way: &[&Answer]) -> String {
-    let end = way
-        .last()
-        .map_or("", |last| match (last.verdict, &last.out) {
-            (Verdict::Reaches | Verdict::Leaves, Some(out)) => out,
-            _ => &last.at,
-        });
+    let end = way.last().map_or("", |last| match (last.verdict, &last.out) {
+        (Verdict::Reaches | Verdict::Leaves, Some(out)) => out,
+        _ => &last.at,
+    });
     let translated = |name, address: Option<IpAddr>| {
         address.map_or_else(String::new, |address| format!(", {name} {address}"))
     };
@@ -144,11 +142,7 @@ pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) 
                 writeln!(output, "{id}: {}{open}", describe(course))?;
             }
             (None, error) => {
-                writeln!(
-                    output,
-                    "{id}: error: {}",
-                    line(error.as_deref().unwrap_or_default())
-                )?;
+                writeln!(output, "{id}: error: {}", line(error.as_deref().unwrap_or_default()))?;
             }
         }
     }
@@ -178,9 +172,7 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
     let first = first.unwrap_or_default();
     let cells = |cells: &mut dyn Iterator<Item = &str>| {
         let widths = names.iter().map(|name| name.len());
-        let padded = cells
-            .zip(widths)
-            .map(|(cell, width)| format!("  {cell:width$}"));
+        let padded = cells.zip(widths).map(|(cell, width)| format!("  {cell:width$}"));
         padded.collect::<String>()
     };
     let header = cells(&mut names.iter().map(|name| &**name));
@@ -210,16 +202,10 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
 
 /// Names without the prefix of cluster-wide networks, unless two would be equal.
 fn short_names(names: &[String]) -> Vec<&str> {
-    let short: Vec<&str> = names
-        .iter()
-        .map(|name| name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name))
-        .collect();
+    let short: Vec<&str> =
+        names.iter().map(|name| name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name)).collect();
     let distinct: BTreeSet<_> = short.iter().collect();
-    if distinct.len() == names.len() {
-        short
-    } else {
-        names.iter().map(String::as_str).collect()
-    }
+    if distinct.len() == names.len() { short } else { names.iter().map(String::as_str).collect() }
 }
 
 #[cfg(test)]
@@ -248,9 +234,6 @@ mod tests {
         let mut output = Vec::new();
         write_matrix(&mut output, &matrix).unwrap();
         let text = String::from_utf8(output).unwrap();
-        assert!(
-            text.contains("port\\u001b") && !text.contains('\u{1b}'),
-            "{text}"
-        );
+        assert!(text.contains("port\\u001b") && !text.contains('\u{1b}'), "{text}");
     }
 }

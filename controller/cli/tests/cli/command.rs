@@ -91,9 +91,8 @@ pub(crate) fn example_text() -> String {
 /// Text printed for one `ovn-nbctl` command.
 pub(crate) fn section<'a>(stdout: &'a str, arguments: &str) -> &'a str {
     let head = format!("$ ovn-nbctl {arguments}\n");
-    let (_, rest) = stdout
-        .split_once(&head)
-        .unwrap_or_else(|| panic!("no {arguments:?} in\n{stdout}"));
+    let (_, rest) =
+        stdout.split_once(&head).unwrap_or_else(|| panic!("no {arguments:?} in\n{stdout}"));
     rest.split_once("\n\n").map_or(rest, |(section, _)| {
         // The blank line belongs to what follows.
         &rest[..=section.len()]

@@ -34,13 +34,8 @@ fn connected(applied: &Run) -> [String; 4] {
     let status = &document["connects"][0]["status"];
     let mut conditions = status["conditions"].as_array().unwrap().iter();
     let condition = conditions.find(|one| one["type"] == "Connected").unwrap();
-    [
-        &condition["status"],
-        &condition["reason"],
-        &condition["message"],
-        &status["status"],
-    ]
-    .map(|value| value.as_str().unwrap_or_default().to_owned())
+    [&condition["status"], &condition["reason"], &condition["message"], &status["status"]]
+        .map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
 #[test]
@@ -80,10 +75,7 @@ fn a_connect_without_networks_is_not_connected_and_names_the_labels() {
         let message = format!(
             "connected: 0 networks with 0 ports in 1 zone; no network is selected: {reason}"
         );
-        assert_eq!(
-            connected(&applied),
-            ["False", "NoNetworksSelected", &*message, "Success"],
-        );
+        assert_eq!(connected(&applied), ["False", "NoNetworksSelected", &*message, "Success"],);
 
         let explained = run_on("explain cnc c", &manifests);
         assert_eq!(explained.code, Some(2), "{}", explained.stdout);

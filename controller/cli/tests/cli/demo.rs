@@ -48,10 +48,9 @@ pub(crate) fn is_as_documented(stdout: &str) {
     let shown = section(stdout, &format!("show {ROUTER}"));
     assert_eq!(without_uuids(shown), without_uuids(SHOW));
     assert_eq!(section(stdout, &format!("lr-route-list {ROUTER}")), ROUTES);
-    for (network, destination, nexthop) in [
-        ("blue", "104.104.0.0/16", "192.168.0.6"),
-        ("green", "103.103.0.0/16", "192.168.1.6"),
-    ] {
+    for (network, destination, nexthop) in
+        [("blue", "104.104.0.0/16", "192.168.0.6"), ("green", "103.103.0.0/16", "192.168.1.6")]
+    {
         let router = format!("cluster_udn_{network}.network_ovn_cluster_router");
         let policies = section(stdout, &format!("lr-policy-list {router}"));
         let words: Vec<&str> = policies.split_whitespace().collect();
@@ -98,9 +97,7 @@ fn the_demo_shows_the_documented_example() {
 fn without_times(text: &str) -> Vec<&str> {
     text.lines()
         .map(|line| {
-            let (key, _) = line
-                .split_once("lastTransitionTime: ")
-                .unwrap_or((line, ""));
+            let (key, _) = line.split_once("lastTransitionTime: ").unwrap_or((line, ""));
             key
         })
         .collect()
@@ -142,10 +139,7 @@ fn the_real_nbctl_prints_the_same() {
     let mut stderr = BufReader::new(demo.stderr.take().unwrap());
     stderr.read_line(&mut ready).unwrap();
     let remote = format!("unix:{}", socket.display());
-    assert_eq!(
-        ready,
-        format!("serving the database of ovn-worker2 at {remote} until Ctrl-C\n")
-    );
+    assert_eq!(ready, format!("serving the database of ovn-worker2 at {remote} until Ctrl-C\n"));
     let print = |arguments: &[&str]| {
         let output = nbctl(&remote).args(arguments).output().unwrap();
         assert!(output.status.success());
@@ -155,22 +149,14 @@ fn the_real_nbctl_prints_the_same() {
     let second = run(&format!("demo --listen punix:{}", socket.display()), &[]);
     assert_eq!((second.code, &*second.stdout), (Some(1), ""));
     assert!(
-        second
-            .stderr
-            .ends_with("nb.sock: the address is in use by another server\n"),
+        second.stderr.ends_with("nb.sock: the address is in use by another server\n"),
         "{}",
         second.stderr
     );
     // Where nothing can be served, nothing is shown.
     for (target, expected) in [
-        (
-            "nowhere",
-            "cannot listen on nowhere: expected punix:PATH, ptcp:PORT",
-        ),
-        (
-            "punix:/none/nb.sock",
-            "cannot listen on punix:/none/nb.sock: No such file",
-        ),
+        ("nowhere", "cannot listen on nowhere: expected punix:PATH, ptcp:PORT"),
+        ("punix:/none/nb.sock", "cannot listen on punix:/none/nb.sock: No such file"),
     ] {
         let failed = run(&format!("demo --listen {target}"), &[]);
         assert_eq!((failed.code, &*failed.stdout), (Some(1), ""));
@@ -179,14 +165,8 @@ fn the_real_nbctl_prints_the_same() {
     let commands = [
         ["show", ROUTER],
         ["lr-route-list", ROUTER],
-        [
-            "lr-policy-list",
-            "cluster_udn_blue.network_ovn_cluster_router",
-        ],
-        [
-            "lr-policy-list",
-            "cluster_udn_green.network_ovn_cluster_router",
-        ],
+        ["lr-policy-list", "cluster_udn_blue.network_ovn_cluster_router"],
+        ["lr-policy-list", "cluster_udn_green.network_ovn_cluster_router"],
     ];
     let printed = commands.map(|arguments| print(&arguments));
 

@@ -15,10 +15,7 @@ fn fails(run: &Run, expected: &[&str]) {
 fn with_mistakes() -> String {
     example_text()
         .replace("cidr: 103.103.0.0/16", "cidr: 103.103.0.0/33")
-        .replace(
-            "networkPrefix: 24",
-            "networkPrefix: 24\n    gateway: 192.168.0.1",
-        )
+        .replace("networkPrefix: 24", "networkPrefix: 24\n    gateway: 192.168.0.1")
 }
 
 const MISTAKES: [&str; 4] = [
@@ -40,10 +37,7 @@ fn all_mistakes_are_reported_at_once() {
 #[test]
 fn objects_that_cannot_be_read_stop_nothing_else() {
     for (command, printed) in [
-        (
-            "apply --zone ovn-worker",
-            "# blue-green-connect: its rows stay",
-        ),
+        ("apply --zone ovn-worker", "# blue-green-connect: its rows stay"),
         ("plan --zone ovn-worker", "green.network"),
     ] {
         let run = run_on(command, &with_mistakes());
@@ -61,10 +55,7 @@ fn objects_that_cannot_be_read_stop_nothing_else() {
     let state = format!("--state {}", folder.path().display());
     let good = run_on(&format!("apply --zone ovn-worker {state}"), &example_text());
     let good = good.succeeded();
-    let run = run_on(
-        &format!("apply --zone ovn-worker {state}"),
-        &with_mistakes(),
-    );
+    let run = run_on(&format!("apply --zone ovn-worker {state}"), &with_mistakes());
     assert_eq!((run.code, &run.stdout), (Some(1), &good), "{}", run.stderr);
     let former = "the former version of the object is used";
     assert_eq!(run.stderr.matches(former).count(), 2, "{}", run.stderr);
@@ -101,10 +92,7 @@ fn two_objects_of_one_name() {
     let manifests = example_text() + "---\n" + &example_text();
     fails(
         &run_on("apply", &manifests),
-        &[
-            "ClusterNetworkConnect blue-green-connect",
-            "Node ovn-worker2",
-        ],
+        &["ClusterNetworkConnect blue-green-connect", "Node ovn-worker2"],
     );
 }
 
@@ -116,14 +104,8 @@ fn zones_are_nodes() {
     );
     let manifests = example_text();
     let without_nodes = &manifests[manifests.find("# Two tenants").unwrap()..];
-    fails(
-        &run_on("apply", without_nodes),
-        &["the manifests contain no Node"],
-    );
-    fails(
-        &run("apply --nb unix:/none", &[&example()]),
-        &["--zone is required"],
-    );
+    fails(&run_on("apply", without_nodes), &["the manifests contain no Node"]);
+    fails(&run("apply --nb unix:/none", &[&example()]), &["--zone is required"]);
 }
 
 #[test]
@@ -134,17 +116,11 @@ fn bad_arguments_are_errors_of_status_1() {
         &["expected embedded, unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT"],
     );
     fails(
-        &run(
-            "apply --service-cidr 10.96.0.0/16 --service-cidr 10.97.0.0/16",
-            &[&example()],
-        ),
+        &run("apply --service-cidr 10.96.0.0/16 --service-cidr 10.97.0.0/16", &[&example()]),
         &["--service-cidr 10.97.0.0/16: the IPv4 range is already 10.96.0.0/16"],
     );
     for (flag, error) in [
-        (
-            "--service-cidr 10.96.0.0",
-            "the length is missing: expected 10.96.0.0/LENGTH",
-        ),
+        ("--service-cidr 10.96.0.0", "the length is missing: expected 10.96.0.0/LENGTH"),
         (
             "--join-cidr 100.64.0.0/32",
             "--join-cidr 100.64.0.0/32: the range is too small: its length is at most 30",
@@ -157,10 +133,7 @@ fn bad_arguments_are_errors_of_status_1() {
         fails(&run(&format!("apply {flag}"), &[&example()]), &[error]);
     }
     fails(
-        &run_on(
-            "apply",
-            r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name" "n1"}}"#,
-        ),
+        &run_on("apply", r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name" "n1"}}"#),
         &["standard input:1 (document 1): malformed JSON: "],
     );
     let settings = "{apiVersion: patchbay/v1, kind: ClusterSettings, metadata: {name: cluster}, \
@@ -171,10 +144,7 @@ fn bad_arguments_are_errors_of_status_1() {
             "ClusterSettings cluster: spec.transitCIDRs: the range overlaps with 10.0.0.0/16 of spec.podCIDRs",
         ],
     );
-    fails(
-        &run("apply --zone n --nb ssl:h:1", &[&example()]),
-        &["node n not found"],
-    );
+    fails(&run("apply --zone n --nb ssl:h:1", &[&example()]), &["node n not found"]);
 }
 
 #[test]
@@ -223,11 +193,7 @@ fn namespaces_without_a_network_of_their_own_are_a_warning() {
         "selects namespace blue without a primary network\n",
     ] {
         let warning = format!("{field}{warning}");
-        assert!(
-            run.stderr.contains(&warning),
-            "{warning}\nin {}",
-            run.stderr
-        );
+        assert!(run.stderr.contains(&warning), "{warning}\nin {}", run.stderr);
     }
 }
 
@@ -329,10 +295,8 @@ fn each_refused_network_is_one_warning_with_its_reason() {
         .map(|network| {
             let condition = &network["status"]["conditions"][0];
             let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
-            let (namespace, name) = (
-                text(&network["metadata"]["namespace"]),
-                text(&network["metadata"]["name"]),
-            );
+            let (namespace, name) =
+                (text(&network["metadata"]["namespace"]), text(&network["metadata"]["name"]));
             let kind = text(&condition["type"]);
             format!("{namespace} {name} {kind} {}", text(&condition["status"]))
         })

@@ -68,10 +68,7 @@ fn containers_of_the_examples_have_the_images_that_api_servers_require() {
     for example in fs::read_dir(root).unwrap() {
         for file in fs::read_dir(example.unwrap().path()).unwrap() {
             let file = file.unwrap().path();
-            if file
-                .extension()
-                .is_some_and(|extension| extension == "yaml")
-            {
+            if file.extension().is_some_and(|extension| extension == "yaml") {
                 let text = fs::read_to_string(&file).unwrap();
                 let count = |field| text.matches(field).count();
                 assert_eq!(count("containers:"), count("image:"), "{}", file.display());

@@ -28,20 +28,12 @@ fn the_example_is_connected() {
     assert_eq!(json["networks"][0]["state"], "connected");
     assert_eq!(json["networks"][1]["nodes"][2]["connected"], true);
     assert_eq!(json["ranges"][0]["nodeIdsBelow"], 127);
-    assert_eq!(
-        json["nodeIds"],
-        serde_json::json!({"total": 126, "left": 123})
-    );
+    assert_eq!(json["nodeIds"], serde_json::json!({"total": 126, "left": 123}));
 }
 
 #[test]
 fn a_kind_has_the_names_that_it_has_for_kubectl() {
-    for kind in [
-        "cnc",
-        "CNC",
-        "clusternetworkconnects",
-        "ClusterNetworkConnect",
-    ] {
+    for kind in ["cnc", "CNC", "clusternetworkconnects", "ClusterNetworkConnect"] {
         let arguments = format!("explain {kind} blue-green-connect");
         let text = run(&arguments, &[&example()]).succeeded();
         let expected = "ClusterNetworkConnect blue-green-connect: accepted\n";
@@ -131,17 +123,11 @@ fn a_refused_connect_has_reasons_in_its_spec() {
     let objects = format!("{AS_IN_A_CLUSTER}{second}");
     let explained = run_on("explain cnc d", &objects);
     assert!(
-        explained
-            .stdout
-            .contains("] -> ClusterNetworkConnect d: spec\n"),
+        explained.stdout.contains("] -> ClusterNetworkConnect d: spec\n"),
         "{}",
         explained.stdout
     );
-    assert!(
-        !explained.stdout.contains("metadata.annotations"),
-        "{}",
-        explained.stdout
-    );
+    assert!(!explained.stdout.contains("metadata.annotations"), "{}", explained.stdout);
 }
 
 #[test]
@@ -173,11 +159,7 @@ fn equal_reasons_of_many_nodes_are_one_line() {
 fn a_refused_connect_has_a_reason_for_each_network() {
     let manifests = example_text().replace("192.168.0.0/16", "103.103.0.0/17");
     let explained = run_on("explain cnc blue-green-connect", &manifests);
-    assert_lines(
-        &explained,
-        2,
-        &["ClusterNetworkConnect blue-green-connect: not accepted"],
-    );
+    assert_lines(&explained, 2, &["ClusterNetworkConnect blue-green-connect: not accepted"]);
     let reason =
         "  not connected: it has no connect subnet: validation failed for CNC blue-green-connect: ";
     let printed = explained.stdout.lines();
@@ -200,11 +182,7 @@ fn missing_objects_are_reported() {
     assert_eq!(explained.code, Some(1));
     assert!(explained.stderr.contains("--zone"), "{}", explained.stderr);
     let explained = run("explain pod c", &[&example()]);
-    assert!(
-        explained.stderr.contains("[possible values: cnc]"),
-        "{}",
-        explained.stderr
-    );
+    assert!(explained.stderr.contains("[possible values: cnc]"), "{}", explained.stderr);
 }
 
 /// Of one network there are subnets for two of three nodes, and another one has a gateway that is
@@ -241,20 +219,12 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
         ([first, second, None, None], ["n2", "n3"]),
     ] {
         let nodes = subnets.iter().enumerate();
-        let nodes: String = nodes
-            .map(|(number, subnet)| node_with(&format!("n{number}"), *subnet))
-            .collect();
+        let nodes: String =
+            nodes.map(|(number, subnet)| node_with(&format!("n{number}"), *subnet)).collect();
         let explained = run_on("explain cnc c", &(nodes + &uneven()));
-        assert_lines(
-            &explained,
-            2,
-            &["network one_small: connected on some nodes"],
-        );
-        let of_nodes: Vec<&str> = explained
-            .stdout
-            .lines()
-            .filter(|line| line.starts_with("  node n"))
-            .collect();
+        assert_lines(&explained, 2, &["network one_small: connected on some nodes"]);
+        let of_nodes: Vec<&str> =
+            explained.stdout.lines().filter(|line| line.starts_with("  node n")).collect();
         let expected = without.map(|node| {
             format!("  node {node}: not connected: the node has no subnet of the network: Network allocation failed for at least one node: ")
         });

@@ -18,10 +18,7 @@ struct Zone {
 
 impl Zone {
     fn start(manifests: String) -> Self {
-        let zone = Self {
-            server: RealServer::start([nb_schema()]),
-            manifests,
-        };
+        let zone = Self { server: RealServer::start([nb_schema()]), manifests };
         zone.apply();
         assert_eq!(zone.explain("").code, Some(0));
         zone
@@ -29,10 +26,7 @@ impl Zone {
 
     fn run(&self, command: &str) -> Run {
         let remote = self.server.remote();
-        run_on(
-            &format!("{command} --zone ovn-worker2 --nb {remote}"),
-            &self.manifests,
-        )
+        run_on(&format!("{command} --zone ovn-worker2 --nb {remote}"), &self.manifests)
     }
 
     fn apply(&self) {
@@ -44,10 +38,7 @@ impl Zone {
     }
 
     fn nbctl(&self, arguments: &[&str]) -> String {
-        let output = nbctl(&self.server.remote())
-            .args(arguments)
-            .output()
-            .unwrap();
+        let output = nbctl(&self.server.remote()).args(arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
@@ -64,12 +55,7 @@ impl Zone {
     fn breaks(&self, arguments: &[&str], expected: &[&str]) {
         self.nbctl(arguments);
         let explained = self.explain("");
-        assert_eq!(
-            explained.code,
-            Some(2),
-            "{arguments:?}\n{}",
-            explained.stdout
-        );
+        assert_eq!(explained.code, Some(2), "{arguments:?}\n{}", explained.stdout);
         let mut lines = explained.stdout.lines();
         let is_expected = |line: &str| {
             line.contains("not connected: ") && expected.iter().all(|text| line.contains(text))
@@ -89,36 +75,16 @@ fn every_kind_of_row_of_a_link_is_looked_at() {
     let route = zone.first("Logical_Router", ROUTER, "static_routes");
     zone.breaks(
         &["remove", "Logical_Router", ROUTER, "static_routes", &route],
-        &[
-            "route ",
-            " is missing: `apply` would insert 1 route",
-            in_zone,
-        ],
+        &["route ", " is missing: `apply` would insert 1 route", in_zone],
     );
     let route = zone.first("Logical_Router", ROUTER, "static_routes");
     zone.breaks(
-        &[
-            "set",
-            "Logical_Router_Static_Route",
-            &route,
-            "nexthop=192.168.9.9",
-        ],
-        &[
-            "nexthop is 192.168.9.9 instead of 192.168.",
-            "would change 1 route",
-        ],
+        &["set", "Logical_Router_Static_Route", &route, "nexthop=192.168.9.9"],
+        &["nexthop is 192.168.9.9 instead of 192.168.", "would change 1 route"],
     );
     zone.breaks(
-        &[
-            "set",
-            "Logical_Router_Port",
-            &port,
-            "options:requested-tnl-key=77",
-        ],
-        &[
-            "options:requested-tnl-key is 77 instead of ",
-            "would change 1 port",
-        ],
+        &["set", "Logical_Router_Port", &port, "options:requested-tnl-key=77"],
+        &["options:requested-tnl-key is 77 instead of ", "would change 1 port"],
     );
     zone.breaks(
         &["lrp-set-enabled", BLUE_PORT, "disabled"],
@@ -129,21 +95,12 @@ fn every_kind_of_row_of_a_link_is_looked_at() {
         ],
     );
     zone.breaks(
-        &[
-            "set",
-            "Logical_Router_Port",
-            BLUE_PORT,
-            "networks=192.168.9.1/31",
-        ],
+        &["set", "Logical_Router_Port", BLUE_PORT, "networks=192.168.9.1/31"],
         &["networks is 192.168.9.1/31 instead of 192.168."],
     );
     zone.breaks(
         &["lrp-del", BLUE_PORT],
-        &[
-            "node ovn-worker2: ",
-            &format!("port {BLUE_PORT} is missing"),
-            "would insert 1 port",
-        ],
+        &["node ovn-worker2: ", &format!("port {BLUE_PORT} is missing"), "would insert 1 port"],
     );
     zone.breaks(
         &["remove", "Logical_Router", ROUTER, "ports", &port],
@@ -151,65 +108,25 @@ fn every_kind_of_row_of_a_link_is_looked_at() {
     );
     zone.breaks(
         &["lr-policy-del", BLUE_ROUTER, "9001"],
-        &[
-            "node ovn-worker2: ",
-            "policy 9001 ",
-            "would insert 1 policy",
-        ],
+        &["node ovn-worker2: ", "policy 9001 ", "would insert 1 policy"],
     );
-    let policies = [
-        "--bare",
-        "--columns=_uuid",
-        "find",
-        "Logical_Router_Policy",
-        "priority=9001",
-    ];
-    let policy = |zone: &Zone| {
-        zone.nbctl(&policies)
-            .split_whitespace()
-            .next()
-            .unwrap()
-            .to_owned()
-    };
+    let policies = ["--bare", "--columns=_uuid", "find", "Logical_Router_Policy", "priority=9001"];
+    let policy = |zone: &Zone| zone.nbctl(&policies).split_whitespace().next().unwrap().to_owned();
     zone.breaks(
-        &[
-            "set",
-            "Logical_Router_Policy",
-            &policy(&zone),
-            "priority=9002",
-        ],
+        &["set", "Logical_Router_Policy", &policy(&zone), "priority=9002"],
         &["priority is 9002 instead of 9001", "would change 1 policy"],
     );
     zone.breaks(
-        &[
-            "set",
-            "Logical_Router_Policy",
-            &policy(&zone),
-            "nexthops=192.168.9.9",
-        ],
-        &[
-            "nexthops is 192.168.9.9 instead of ",
-            "would change 1 policy",
-        ],
+        &["set", "Logical_Router_Policy", &policy(&zone), "nexthops=192.168.9.9"],
+        &["nexthops is 192.168.9.9 instead of ", "would change 1 policy"],
     );
     zone.breaks(
-        &[
-            "set",
-            "Logical_Router",
-            ROUTER,
-            "options:requested-tnl-key=5",
-        ],
-        &[
-            "node ovn-worker2: ",
-            "router connect_router_blue-green-connect is different",
-        ],
+        &["set", "Logical_Router", ROUTER, "options:requested-tnl-key=5"],
+        &["node ovn-worker2: ", "router connect_router_blue-green-connect is different"],
     );
     zone.breaks(
         &["set", "Logical_Router", ROUTER, "enabled=false"],
-        &[
-            "node ovn-worker2: ",
-            "(enabled is false and should be empty)",
-        ],
+        &["node ovn-worker2: ", "(enabled is false and should be empty)"],
     );
     zone.breaks(
         &["lr-del", ROUTER],
@@ -225,12 +142,7 @@ fn rows_of_services_and_isolation_are_looked_at() {
     let manifests = example_text().replace("  - PodNetwork\n", "");
     let zone = Zone::start(manifests);
     zone.breaks(
-        &[
-            "clear",
-            "Logical_Switch",
-            BLUE_SWITCH,
-            "load_balancer_group",
-        ],
+        &["clear", "Logical_Switch", BLUE_SWITCH, "load_balancer_group"],
         &[
             "load balancer group cnc_svc_blue-green-connect is not in switch ",
             "would change 1 switch",
@@ -256,9 +168,7 @@ fn rows_of_services_and_isolation_are_looked_at() {
         "addresses!=[]",
     ]);
     let mut sets = sets.lines();
-    let set = sets
-        .find(|line| line.contains("blue-green-connect"))
-        .unwrap();
+    let set = sets.find(|line| line.contains("blue-green-connect")).unwrap();
     let (set, _) = set.split_once(',').unwrap();
     zone.breaks(
         &["clear", "Address_Set", set, "addresses"],
@@ -266,10 +176,7 @@ fn rows_of_services_and_isolation_are_looked_at() {
     );
     zone.breaks(
         &["destroy", "Address_Set", set],
-        &[
-            "address set ",
-            " is missing: `apply` would insert 1 address set",
-        ],
+        &["address set ", " is missing: `apply` would insert 1 address set"],
     );
 }
 
@@ -286,12 +193,7 @@ fn a_document_has_the_reasons_of_rows_and_a_left_over_row_is_a_note() {
     let mut node = node.filter(|node| node["node"] == "ovn-worker2");
     let reason = &node.next().unwrap()["reasons"][0];
     assert_eq!(reason["object"], "Northbound database of zone ovn-worker2");
-    assert!(
-        reason["message"]
-            .as_str()
-            .unwrap()
-            .ends_with("`apply` would insert 1 policy")
-    );
+    assert!(reason["message"].as_str().unwrap().ends_with("`apply` would insert 1 policy"));
     zone.apply();
 
     let route = zone.first("Logical_Router", ROUTER, "static_routes");
@@ -317,9 +219,5 @@ fn a_document_has_the_reasons_of_rows_and_a_left_over_row_is_a_note() {
     assert_eq!(explained.code, Some(0), "{}", explained.stdout);
     let note = "  note: zone ovn-worker2: route 10.99.0.0/24 via 192.168.9.9 is left over: \
                 `apply` would delete 1 route";
-    assert!(
-        explained.stdout.lines().any(|line| line == note),
-        "{}",
-        explained.stdout
-    );
+    assert!(explained.stdout.lines().any(|line| line == note), "{}", explained.stdout);
 }

@@ -76,27 +76,17 @@ fn database(folder: &TempDir, gateway: Option<&'static str>) -> PathBuf {
                 None => None,
             };
             for (pod, address, switch, mut ports) in [
-                (
-                    "vm1",
-                    "02:00:00:00:00:11 10.0.0.10",
-                    "net",
-                    vec![near.1, other.1],
-                ),
+                ("vm1", "02:00:00:00:00:11 10.0.0.10", "net", vec![near.1, other.1]),
                 ("vm2", "02:00:00:00:00:12 10.1.0.10", "back", vec![back.1]),
             ] {
-                ports.push(
-                    txn.insert(&LogicalSwitchPort {
-                        name: format!("s.net_s_{pod}"),
-                        addresses: [address.into()].into(),
-                        dhcpv4_options: options.filter(|_| pod == "vm1"),
-                        external_ids: [
-                            ("pod".into(), "true".into()),
-                            ("namespace".into(), "s".into()),
-                        ]
-                        .into(),
-                        ..Default::default()
-                    })?,
-                );
+                ports.push(txn.insert(&LogicalSwitchPort {
+                    name: format!("s.net_s_{pod}"),
+                    addresses: [address.into()].into(),
+                    dhcpv4_options: options.filter(|_| pod == "vm1"),
+                    external_ids:
+                        [("pod".into(), "true".into()), ("namespace".into(), "s".into())].into(),
+                    ..Default::default()
+                })?);
                 txn.insert(&LogicalSwitch {
                     name: switch.into(),
                     ports: ports.into_iter().collect::<BTreeSet<_>>(),
@@ -174,12 +164,7 @@ fn a_person_names_the_gateway() {
     fs::write(&questions, text).unwrap();
     let mut command = patchbay();
     command.args(["reach", "-o", "json", "--file"]).arg(&file);
-    let answers: Run = command
-        .arg("--questions")
-        .arg(&questions)
-        .output()
-        .unwrap()
-        .into();
+    let answers: Run = command.arg("--questions").arg(&questions).output().unwrap().into();
     let answers: Value = serde_json::from_str(&answers.stdout).unwrap();
     let verdicts = [&answers[0]["verdict"], &answers[1]["verdict"]];
     assert_eq!(verdicts, ["reaches", "dropped"]);
@@ -243,16 +228,7 @@ spec: {{nodeName: n1, containers: [{{name: c, image: r.example/c}}]}}
     };
     let silent = ask_with("10.71.0.77");
     let end = "unanswered: ARP/ND for 10.71.0.77\n";
-    assert!(
-        silent.stdout.ends_with(end),
-        "{}{}",
-        silent.stdout,
-        silent.stderr
-    );
+    assert!(silent.stdout.ends_with(end), "{}{}", silent.stdout, silent.stderr);
     let usual = ask_with("10.71.0.1");
-    assert!(
-        usual.stdout.contains("gateway 10.71.0.1 is"),
-        "{}",
-        usual.stdout
-    );
+    assert!(usual.stdout.contains("gateway 10.71.0.1 is"), "{}", usual.stdout);
 }

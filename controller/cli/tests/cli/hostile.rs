@@ -69,10 +69,7 @@ fn rows_of_a_plan_are_printed_as_ovn_nbctl_prints_them() {
 fn warnings_and_errors_are_at_most_a_screenful() {
     let mut nodes = String::from("apiVersion: v1\nkind: Node\nmetadata: {name: node1}\n");
     for number in 0..300 {
-        let _ = write!(
-            nodes,
-            "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}}}\n"
-        );
+        let _ = write!(nodes, "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}}}\n");
     }
     let warned = run_on("plan", &nodes);
     let lines: Vec<&str> = warned.stderr.lines().collect();
@@ -101,10 +98,7 @@ fn warnings_and_errors_are_at_most_a_screenful() {
 #[test]
 fn a_long_text_is_cut() {
     let kind = "K".repeat(100_000);
-    let run = run_on(
-        "plan",
-        &format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n"),
-    );
+    let run = run_on("plan", &format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n"));
     assert!(run.stderr.len() < 5_000, "{} bytes", run.stderr.len());
     assert!(run.stderr.contains("more bytes)"), "{}", run.stderr);
 }
@@ -124,18 +118,10 @@ fn manifests_over_the_limit_are_refused() {
         std::fs::write(folder.path().join(name), "#".repeat(600 << 10)).unwrap();
     }
     let refused = run("plan --manifest-limit 1", &[folder.path()]);
-    assert!(
-        refused.stderr.contains("b.yaml: the manifests"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("b.yaml: the manifests"), "{}", refused.stderr);
     // A file without end.
     let refused = run("plan --manifest-limit 1", &["/dev/zero".as_ref()]);
-    assert!(
-        refused.stderr.contains("/dev/zero: the manifests"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("/dev/zero: the manifests"), "{}", refused.stderr);
 }
 
 #[test]

@@ -95,10 +95,7 @@ fn kill_apply(server: &RealServer, folder: &ScratchDir, passed: Passed) {
         .unwrap();
     is_cut.recv_timeout(PATIENCE).unwrap();
     let record = fs::read_to_string(state.join("applied/ovn-worker2.yaml")).unwrap();
-    assert!(
-        record.contains("ClusterNetworkConnect blue-green-connect"),
-        "{record}"
-    );
+    assert!(record.contains("ClusterNetworkConnect blue-green-connect"), "{record}");
     if passed == Passed::Requests {
         let deadline = std::time::Instant::now() + PATIENCE;
         while names(server, "Logical_Router").is_empty() {
@@ -133,10 +130,7 @@ fn rows_of_an_apply_that_was_killed_after_its_commit_are_its_own() {
     kill_apply(&server, &folder, Passed::Requests);
     let networks = |server| {
         let routers = names(server, "Logical_Router");
-        routers
-            .iter()
-            .filter(|name| name.contains("cluster_udn"))
-            .count()
+        routers.iter().filter(|name| name.contains("cluster_udn")).count()
     };
     assert_ne!(networks(&server), 0);
     // The next run knows that the networks were applied, although their rows were never confirmed.

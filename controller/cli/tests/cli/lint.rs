@@ -42,10 +42,7 @@ fn tenant() -> PathBuf {
 
 fn tenant_files() -> Vec<PathBuf> {
     let names = ["alpha-pods", "alpha", "cluster", "metallb", "provider"];
-    names
-        .iter()
-        .map(|name| tenant().join(format!("{name}.yaml")))
-        .collect()
+    names.iter().map(|name| tenant().join(format!("{name}.yaml"))).collect()
 }
 
 #[test]
@@ -71,11 +68,7 @@ fn a_finding_has_file_line_and_correction() {
                 provider is a kernel VLAN device";
     assert!(run.stdout.starts_with(line), "{}", run.stdout);
     assert!(run.stdout.contains("\n    Use id: 0.\n"), "{}", run.stdout);
-    assert!(
-        run.stdout.ends_with("1 error, 0 warnings, 0 notes\n"),
-        "{}",
-        run.stdout
-    );
+    assert!(run.stdout.ends_with("1 error, 0 warnings, 0 notes\n"), "{}", run.stdout);
 }
 
 #[test]
@@ -90,10 +83,7 @@ fn json_yaml_and_sarif_have_the_line_of_the_field() {
     assert_eq!(json.code, Some(2));
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
     let finding = &json["findings"][0];
-    assert_eq!(
-        (&finding["rule"], &finding["line"]),
-        (&"V1".into(), &12.into())
-    );
+    assert_eq!((&finding["rule"], &finding["line"]), (&"V1".into(), &12.into()));
     assert_eq!(finding["file"], "standard input");
     assert_eq!(finding["others"][0], "ProviderNetwork/provider");
     let yaml: Value = serde_saphyr::from_str(&run_on("lint -o yaml", DOUBLE_TAG).stdout).unwrap();
@@ -102,15 +92,9 @@ fn json_yaml_and_sarif_have_the_line_of_the_field() {
     let sarif: Value = serde_json::from_str(&sarif).unwrap();
     assert_eq!(sarif["version"], "2.1.0");
     let result = &sarif["runs"][0]["results"][0];
-    assert_eq!(
-        (&result["ruleId"], &result["level"]),
-        (&"V1".into(), &"error".into())
-    );
+    assert_eq!((&result["ruleId"], &result["level"]), (&"V1".into(), &"error".into()));
     let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
-    assert_eq!(
-        sarif["runs"][0]["tool"]["driver"]["rules"][index]["id"],
-        "V1"
-    );
+    assert_eq!(sarif["runs"][0]["tool"]["driver"]["rules"][index]["id"], "V1");
     let place = &result["locations"][0]["physicalLocation"];
     assert_eq!(place["region"]["startLine"], 12);
     assert_eq!(place["artifactLocation"]["uri"], "standard%20input");
@@ -131,11 +115,7 @@ fn many_findings_stay_readable() {
     let text = run_on("lint", &manifests);
     assert_eq!(text.code, Some(2));
     assert!(text.stdout.lines().count() < 200, "{}", text.stdout);
-    assert!(
-        text.stdout.contains("9981 more findings of rule V1\n"),
-        "{}",
-        text.stdout
-    );
+    assert!(text.stdout.contains("9981 more findings of rule V1\n"), "{}", text.stdout);
     let json: Value = serde_json::from_str(&run_on("lint -o json", &manifests).stdout).unwrap();
     assert!(json["findings"].as_array().unwrap().len() > 10_000);
 }
@@ -155,15 +135,8 @@ fn what_cannot_be_judged_has_the_exit_status_1() {
     let values = folder.path().join("values.yaml");
     std::fs::write(&values, "kubeOvn: {}\n").unwrap();
     let arguments = format!("lint --values {}", values.display());
-    fails(
-        run_on(&arguments, DOUBLE_TAG),
-        "the key `network` is missing",
-    );
-    let run: Run = patchbay()
-        .args(["lint", "--service-cidr", "x"])
-        .output()
-        .unwrap()
-        .into();
+    fails(run_on(&arguments, DOUBLE_TAG), "the key `network` is missing");
+    let run: Run = patchbay().args(["lint", "--service-cidr", "x"]).output().unwrap().into();
     assert_eq!(run.code, Some(1), "{}", run.stderr);
 }
 
@@ -174,16 +147,8 @@ fn control_characters_are_escaped() {
         + "---\n{apiVersion: kubeovn.io/v1, kind: Vpc, metadata: {name: \"a\\x1b[2J\"}}\n";
     let run = run_on("lint", &manifests);
     assert_eq!(run.code, Some(2));
-    assert!(
-        !run.stdout.contains('\u{1b}') && !run.stderr.contains('\u{1b}'),
-        "{run:?}"
-    );
-    assert!(
-        run.stdout
-            .contains("error O1: Vpc/a\\u001b[2J metadata.name"),
-        "{}",
-        run.stdout
-    );
+    assert!(!run.stdout.contains('\u{1b}') && !run.stderr.contains('\u{1b}'), "{run:?}");
+    assert!(run.stdout.contains("error O1: Vpc/a\\u001b[2J metadata.name"), "{}", run.stdout);
     assert!(run.stdout.contains("warning V2"), "{}", run.stdout);
 }
 
@@ -193,10 +158,7 @@ fn rows_of_a_server_are_compared_with_the_objects() {
     let server = RealServer::start([nb_schema()]);
     let commands = "lr-add alpha-vpc -- lrp-add alpha-vpc alpha-vpc-alpha-dev-subnet 0a:58:0a:64:00:01 \
                     10.100.0.1/24 -- --policy=src-ip lr-route-add alpha-vpc 10.100.0.0/24 10.100.0.1";
-    let output = nbctl(&server.remote())
-        .args(commands.split_whitespace())
-        .output()
-        .unwrap();
+    let output = nbctl(&server.remote()).args(commands.split_whitespace()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let files = tenant_files();
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();

@@ -14,11 +14,7 @@ pub(crate) fn node(name: &str) -> String {
 
 /// A namespace with labels, which are pairs with commas between them.
 pub(crate) fn namespace(name: &str, labels: &str) -> String {
-    document(
-        "Namespace",
-        &format!("name: {name}, labels: {{{labels}}}"),
-        "",
-    )
+    document("Namespace", &format!("name: {name}, labels: {{{labels}}}"), "")
 }
 
 /// A namespace whose pods have a primary network, with further labels.
@@ -46,11 +42,7 @@ fn pod_spec(node: &str) -> String {
 /// A network of a namespace, with the fields of its specification.
 pub(crate) fn udn(namespace: &str, name: &str, spec: &str) -> String {
     let metadata = format!("name: {name}, namespace: {namespace}");
-    document(
-        "UserDefinedNetwork",
-        &metadata,
-        &format!(", spec: {{{spec}}}"),
-    )
+    document("UserDefinedNetwork", &metadata, &format!(", spec: {{{spec}}}"))
 }
 
 /// A network with a label, of the namespaces with a label.

@@ -46,10 +46,7 @@ fn layer3(name: &str, label: &str, cidr: &str) -> String {
 /// Applies to a real server and to an embedded database, which must not be of another opinion.
 fn apply(manifests: &str) -> (Run, String) {
     let server = RealServer::start([nb_schema()]);
-    let real = run_on(
-        &format!("apply --zone n1 --nb {}", server.remote()),
-        manifests,
-    );
+    let real = run_on(&format!("apply --zone n1 --nb {}", server.remote()), manifests);
     let embedded = run_on("apply --zone n1", manifests);
     assert_eq!((real.code, &real.stderr), (embedded.code, &embedded.stderr));
     let routers = nbctl(&server.remote()).arg("lr-list").output().unwrap();
@@ -80,11 +77,7 @@ fn of_two_networks_with_equal_row_names_one_has_rows() {
 #[test]
 fn a_subnet_that_is_too_small_is_no_matter_of_other_networks() {
     let manifests = CLUSTER.to_owned()
-        + &network(
-            "a",
-            "a",
-            "topology: Layer2, layer2: {role: Primary, subnets: [10.1.0.0/32]}",
-        )
+        + &network("a", "a", "topology: Layer2, layer2: {role: Primary, subnets: [10.1.0.0/32]}")
         + &layer3("b", "b", "10.2.0.0/16");
     let (run, routers) = apply(&manifests);
     assert_eq!(run.code, Some(0));
@@ -115,8 +108,7 @@ spec: {config: '{"type":"ovn-k8s-cni-overlay","name":"cluster_udn_two","netAttac
     let (run, _) = apply(&manifests);
     assert_eq!(run.code, Some(1));
     assert!(
-        run.stderr
-            .contains("NAD six/x CNI config does not match that of network cluster_udn_two"),
+        run.stderr.contains("NAD six/x CNI config does not match that of network cluster_udn_two"),
         "{}",
         run.stderr
     );
@@ -146,20 +138,12 @@ fn routers_and_switches_are_listed_where_there_are_no_connects() {
     let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: one, labels: {net: one, k8s.ovn.org/primary-user-defined-network: ''}}\n";
     let manifests = format!("{node}{}", layer3("a", "one", "10.1.0.0/16"));
     let listed = run_on("apply --zone n1", &manifests).succeeded();
-    let (_, lists) = listed
-        .split_once("# zone n1\n\n$ ovn-nbctl lr-list\n")
-        .unwrap();
+    let (_, lists) = listed.split_once("# zone n1\n\n$ ovn-nbctl lr-list\n").unwrap();
     let (routers, switches) = lists.split_once("\n$ ovn-nbctl ls-list\n").unwrap();
     let names = |list: &str| -> Vec<String> {
         let names = list.lines().filter_map(|line| line.split_once(' '));
         names.map(|(_, name)| name.to_owned()).collect()
     };
-    assert_eq!(
-        names(routers),
-        [
-            "(GR_cluster_udn_a_n1)",
-            "(cluster_udn_a_ovn_cluster_router)"
-        ]
-    );
+    assert_eq!(names(routers), ["(GR_cluster_udn_a_n1)", "(cluster_udn_a_ovn_cluster_router)"]);
     assert_eq!(names(switches).len(), 4, "{switches}");
 }

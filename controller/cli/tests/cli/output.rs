@@ -27,10 +27,7 @@ fn json_and_yaml_say_the_same() {
     assert_eq!(connect["router"]["ports"].as_array().unwrap().len(), 6);
     assert_eq!(connect["router"]["routes"][2]["prefix"], "103.103.2.0/24");
     assert_eq!(connect["router"]["routes"][2]["nexthop"], "192.168.0.7");
-    assert_eq!(
-        connect["networks"][0]["policies"][0]["nexthops"][0],
-        "192.168.0.6"
-    );
+    assert_eq!(connect["networks"][0]["policies"][0]["nexthops"][0], "192.168.0.6");
     assert_eq!(connect["messages"], serde_json::json!([]));
 }
 
@@ -96,20 +93,14 @@ fn without_ranges_the_ip_families_are_those_of_the_objects() {
     assert!(line.ends_with(
         "UserDefinedNetwork a/net), IPv6 (subnet fd10::/64 of UserDefinedNetwork a/net)"
     ));
-    assert!(
-        rows.contains("169.254.") && rows.contains("fd69:"),
-        "{rows}"
-    );
+    assert!(rows.contains("169.254.") && rows.contains("fd69:"), "{rows}");
     // Ranges win over objects.
     let ranges = "--pod-cidr 10.244.0.0/16 --pod-cidr fd00:10:244::/48";
     let (line, rows) = first_line(ranges, "10.1.0.0/16");
     let expected =
         "# IP families: IPv4 (range 10.244.0.0/16 of pods), IPv6 (range fd00:10:244::/48 of pods)";
     assert_eq!(line, expected);
-    assert!(
-        rows.contains("169.254.") && rows.contains("fd69:"),
-        "{rows}"
-    );
+    assert!(rows.contains("169.254.") && rows.contains("fd69:"), "{rows}");
     let planned = run_on("plan -o json", &network_of("10.1.0.0/16"));
     let json: Value = serde_json::from_str(&planned.stdout).unwrap();
     let expected =
@@ -124,18 +115,11 @@ fn all_commands_read_the_same_ip_families() {
     let applied = run_on("apply -o json", &manifests);
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     assert!(!applied.stdout.contains("fd99:1::"), "{}", applied.stdout);
-    let applied = run_on(
-        "apply -o json --pod-cidr 10.244.0.0/16 --pod-cidr fd00::/48",
-        &manifests,
-    );
+    let applied = run_on("apply -o json --pod-cidr 10.244.0.0/16 --pod-cidr fd00::/48", &manifests);
     assert!(applied.stdout.contains("fd99:1::"), "{}", applied.stdout);
     let explained = run_on("explain cnc c", &manifests);
     assert_eq!(explained.code, Some(0), "{}", explained.stdout);
-    assert!(
-        !explained.stdout.contains("fd99:1::1"),
-        "{}",
-        explained.stdout
-    );
+    assert!(!explained.stdout.contains("fd99:1::1"), "{}", explained.stdout);
     let reached = run_on("reach --from a/p --to a/q", &manifests);
     assert_eq!(reached.code, Some(0), "{}", reached.stderr);
 }
@@ -143,20 +127,14 @@ fn all_commands_read_the_same_ip_families() {
 #[test]
 fn without_a_zone_every_node_has_a_database() {
     let stdout = run_on("apply", &example_text()).succeeded();
-    let zones: Vec<&str> = stdout
-        .lines()
-        .filter_map(|line| line.strip_prefix("# zone "))
-        .collect();
+    let zones: Vec<&str> = stdout.lines().filter_map(|line| line.strip_prefix("# zone ")).collect();
     assert_eq!(zones, ["ovn-control-plane", "ovn-worker2", "ovn-worker"]);
 }
 
 #[test]
 fn pods_that_must_not_reach_each_other_are_kept_apart() {
     let manifests = example_text().replace("  - PodNetwork\n", "");
-    let planned = run_on(
-        "plan --zone ovn-worker2 --service-cidr 10.96.0.0/16",
-        &manifests,
-    );
+    let planned = run_on("plan --zone ovn-worker2 --service-cidr 10.96.0.0/16", &manifests);
     assert_eq!(planned.code, Some(2));
     // The cluster runs the families that it has service ranges of.
     assert!(!planned.stdout.contains("ip6.dst"), "{}", planned.stdout);
@@ -165,11 +143,7 @@ fn pods_that_must_not_reach_each_other_are_kept_apart() {
         r#"    + match: "(ip4.dst == 10.96.0.0/16)""#,
         r#"    + addresses: "103.103.0.0/16""#,
     ] {
-        assert!(
-            planned.stdout.lines().any(|have| have == line),
-            "{line}\n{}",
-            planned.stdout
-        );
+        assert!(planned.stdout.lines().any(|have| have == line), "{line}\n{}", planned.stdout);
     }
 }
 
@@ -203,16 +177,7 @@ fn an_apply_is_complete_when_standard_output_is_closed() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        stderr.starts_with("error: cannot write to standard output: "),
-        "{stderr}"
-    );
-    let connect = state
-        .path()
-        .join("clusternetworkconnects/blue-green-connect.yaml");
-    assert!(
-        fs::read_to_string(connect)
-            .unwrap()
-            .contains("AllNetworksConnected")
-    );
+    assert!(stderr.starts_with("error: cannot write to standard output: "), "{stderr}");
+    let connect = state.path().join("clusternetworkconnects/blue-green-connect.yaml");
+    assert!(fs::read_to_string(connect).unwrap().contains("AllNetworksConnected"));
 }

@@ -37,9 +37,8 @@ fn rows(server: &RealServer) -> Vec<String> {
     ];
     let mut rows = Vec::new();
     for table in tables {
-        let output = nbctl(&server.remote())
-            .args(["--no-headings", "-f", "csv", "list", table])
-            .output();
+        let output =
+            nbctl(&server.remote()).args(["--no-headings", "-f", "csv", "list", table]).output();
         let text = String::from_utf8(output.unwrap().stdout).unwrap();
         rows.extend(text.lines().map(|line| format!("{table}: {line}")));
     }
@@ -85,10 +84,7 @@ fn without_state_nothing_is_deleted_that_is_not_named() {
     let before = rows(&server);
 
     let planned = run_on(&command("plan", &server, None), &without_connect());
-    assert_kept_plan(
-        &planned,
-        "ClusterNetworkConnect blue-green-connect: 18 rows in 5 tables",
-    );
+    assert_kept_plan(&planned, "ClusterNetworkConnect blue-green-connect: 18 rows in 5 tables");
     let applied = run_on(&command("apply", &server, None), &without_connect());
     assert_kept(&applied, &["ClusterNetworkConnect blue-green-connect"]);
     assert_eq!(rows(&server), before);
@@ -97,10 +93,7 @@ fn without_state_nothing_is_deleted_that_is_not_named() {
     let nodes = "apiVersion: v1\nkind: Node\nmetadata: {name: ovn-worker2}\n---\n\
                  apiVersion: v1\nkind: Node\nmetadata: {name: other}\n";
     let applied = run_on(&command("apply", &server, None), nodes);
-    let networks = [
-        "network cluster_udn_blue.network",
-        "network cluster_udn_green.network",
-    ];
+    let networks = ["network cluster_udn_blue.network", "network cluster_udn_green.network"];
     assert_kept(&applied, &networks);
     assert_eq!(rows(&server), before);
 }
@@ -121,11 +114,7 @@ fn rows_are_pruned_after_a_question_only() {
     let planned = run_on(&command("plan --prune", &server, None), &without_connect());
     assert_eq!(planned.code, Some(2), "{}", planned.stderr);
     let head = "# zone ovn-worker2: rows to insert: 0, to change: 4, to delete: 18\n";
-    assert!(
-        planned_zones(&planned.stdout).starts_with(head),
-        "{}",
-        planned.stdout
-    );
+    assert!(planned_zones(&planned.stdout).starts_with(head), "{}", planned.stdout);
     assert!(!planned.stdout.contains("= kept"), "{}", planned.stdout);
 
     for flags in ["apply --prune", "apply --prune --watch"] {
@@ -137,10 +126,7 @@ fn rows_are_pruned_after_a_question_only() {
     assert_ne!(refused.code, Some(0));
     assert_eq!(rows(&server), before);
 
-    let pruned = run_on(
-        &command("apply --prune --yes", &server, None),
-        &without_connect(),
-    );
+    let pruned = run_on(&command("apply --prune --yes", &server, None), &without_connect());
     assert_eq!(pruned.code, Some(0), "{}", pruned.stderr);
     let listed = "zone ovn-worker2: to delete: ClusterNetworkConnect blue-green-connect: 18 rows in 5 tables";
     assert!(pruned.stderr.starts_with(listed), "{}", pruned.stderr);
@@ -156,17 +142,13 @@ fn rows_of_recorded_objects_go_and_others_stay() {
     let state = folder.path().join("state");
     let with_state = |name: &str| command(name, &server, Some(&state));
     // A node that only another run names.
-    let more = format!(
-        "{}---\napiVersion: v1\nkind: Node\nmetadata: {{name: theirs}}\n",
-        example_text()
-    );
+    let more =
+        format!("{}---\napiVersion: v1\nkind: Node\nmetadata: {{name: theirs}}\n", example_text());
     run_on(&command("apply", &server, None), &more).succeeded();
     let of_node = |node: &str| {
         let ports = names(&server, "Logical_Router_Port");
         let ports = ports.split_whitespace();
-        ports
-            .filter(|port| port.ends_with(&format!("_{node}")))
-            .count()
+        ports.filter(|port| port.ends_with(&format!("_{node}"))).count()
     };
     assert_ne!(of_node("theirs"), 0);
 
@@ -198,10 +180,8 @@ fn a_state_folder_without_records_keeps_what_it_does_not_know() {
     let applied = run_on(&command("apply", &server, Some(&state)), &without_connect());
     assert_kept(&applied, &connect);
     // The objects of this run are recorded from now on.
-    let nodes = example_without(&[
-        "kind: ClusterNetworkConnect",
-        "kind: ClusterUserDefinedNetwork",
-    ]);
+    let nodes =
+        example_without(&["kind: ClusterNetworkConnect", "kind: ClusterUserDefinedNetwork"]);
     let applied = run_on(&command("apply", &server, Some(&state)), &nodes);
     assert_kept(&applied, &connect);
     assert!(!names(&server, "Logical_Switch").contains("cluster_udn_blue"));
@@ -210,10 +190,7 @@ fn a_state_folder_without_records_keeps_what_it_does_not_know() {
 
 #[test]
 fn a_record_is_of_one_zone() {
-    let (first, second) = (
-        RealServer::start([nb_schema()]),
-        RealServer::start([nb_schema()]),
-    );
+    let (first, second) = (RealServer::start([nb_schema()]), RealServer::start([nb_schema()]));
     let folder = ScratchDir::new();
     let state = format!("--state {}", folder.path().join("state").display());
     let of = |name: &str, zone: &str, server: &RealServer, state: &str| {
@@ -222,15 +199,9 @@ fn a_record_is_of_one_zone() {
     run(&of("apply", "ovn-worker2", &first, &state), &[&example()]).succeeded();
     // Another program has written the rows of the other zone.
     run(&of("apply", "ovn-worker", &second, ""), &[&example()]).succeeded();
-    let applied = run_on(
-        &of("apply", "ovn-worker2", &first, &state),
-        &without_connect(),
-    );
+    let applied = run_on(&of("apply", "ovn-worker2", &first, &state), &without_connect());
     assert_eq!((applied.code, &*applied.stderr), (Some(0), ""));
-    let applied = run_on(
-        &of("apply", "ovn-worker", &second, &state),
-        &without_connect(),
-    );
+    let applied = run_on(&of("apply", "ovn-worker", &second, &state), &without_connect());
     assert_eq!(applied.code, Some(0), "{}", applied.stderr);
     assert!(applied.stderr.ends_with(HINT), "{}", applied.stderr);
     assert!(!names(&first, "Logical_Router").contains(ROUTER));
@@ -254,9 +225,7 @@ fn a_connect_disconnects_a_network_that_it_does_not_select() {
     let applied = run_on(&command("apply", &server, None), &documents.join("---\n"));
     assert_eq!((applied.code, &*applied.stderr), (Some(0), ""));
     let ports = names(&server, "Logical_Router_Port");
-    let links = ports
-        .split_whitespace()
-        .filter(|port| port.starts_with("crtor-"));
+    let links = ports.split_whitespace().filter(|port| port.starts_with("crtor-"));
     assert!(links.clone().count() > 0);
     assert!(links.clone().all(|port| port.contains("blue")), "{ports}");
 }

@@ -24,21 +24,13 @@ fn add_switch(
 ) -> Result<patchbay_schemas::typed::Ref<LogicalRouterPort>, BuildError> {
     let mut ports = std::collections::BTreeSet::new();
     for host in [10, 11] {
-        ports.insert(
-            txn.insert(&LogicalSwitchPort {
-                name: format!("{name}_pod{host}"),
-                addresses: [format!(
-                    "0a:00:00:00:0{third_byte}:{host} 10.0.{third_byte}.{host}"
-                )]
-                .into(),
-                external_ids: [
-                    ("pod".into(), "true".into()),
-                    ("namespace".into(), name.into()),
-                ]
-                .into(),
-                ..Default::default()
-            })?,
-        );
+        ports.insert(txn.insert(&LogicalSwitchPort {
+            name: format!("{name}_pod{host}"),
+            addresses:
+                [format!("0a:00:00:00:0{third_byte}:{host} 10.0.{third_byte}.{host}")].into(),
+            external_ids: [("pod".into(), "true".into()), ("namespace".into(), name.into())].into(),
+            ..Default::default()
+        })?);
     }
     ports.insert(txn.insert(&LogicalSwitchPort {
         name: format!("sp-{name}"),
@@ -51,12 +43,7 @@ fn add_switch(
         Some(acl) => [txn.insert(&acl)?].into(),
         None => [].into(),
     };
-    txn.insert(&LogicalSwitch {
-        name: name.into(),
-        ports,
-        acls,
-        ..Default::default()
-    })?;
+    txn.insert(&LogicalSwitch { name: name.into(), ports, acls, ..Default::default() })?;
     txn.insert(&LogicalRouterPort {
         name: format!("rp-{name}"),
         mac: format!("0a:00:00:00:ff:0{third_byte}"),
@@ -115,11 +102,7 @@ fn database(folder: &TempDir) -> PathBuf {
 fn reach(database: &Path, arguments: &str) -> Run {
     let mut command = patchbay();
     command.arg("reach").arg("--file").arg(database);
-    command
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap()
-        .into()
+    command.args(arguments.split_whitespace()).output().unwrap().into()
 }
 
 #[test]
@@ -128,11 +111,7 @@ fn a_path_is_printed_hop_by_hop() {
     let file = database(&folder);
     let arrived = reach(&file, "--from blue/pod10 --to green/pod11 --port 80");
     assert_eq!(arrived.code, Some(0), "{}", arrived.stderr);
-    assert!(
-        arrived.stderr.contains("OVN ignores Logical_Router_Policy"),
-        "{}",
-        arrived.stderr
-    );
+    assert!(arrived.stderr.contains("OVN ignores Logical_Router_Policy"), "{}", arrived.stderr);
     insta::assert_snapshot!(arrived.stdout);
 }
 
@@ -140,10 +119,7 @@ fn a_path_is_printed_hop_by_hop() {
 fn the_row_that_stops_a_packet_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = database(&folder);
-    let dropped = reach(
-        &file,
-        "--from blue_pod10 --to 10.0.2.11 --proto tcp --port 22",
-    );
+    let dropped = reach(&file, "--from blue_pod10 --to 10.0.2.11 --proto tcp --port 22");
     assert_eq!(dropped.code, Some(2));
     let last = dropped.stdout.lines().last().unwrap();
     assert_eq!(last, "dropped: ACL to-lport 1000 (no-ssh) on switch green");
@@ -156,11 +132,7 @@ fn the_row_that_stops_a_packet_is_named() {
     assert_eq!(hop["row"]["table"], "Logical_Router_Policy");
     let unanswered = reach(&file, "--from blue_pod10 --to 10.0.1.77");
     assert_eq!(unanswered.code, Some(2));
-    assert!(
-        unanswered
-            .stdout
-            .ends_with("unanswered: ARP/ND for 10.0.1.77\n")
-    );
+    assert!(unanswered.stdout.ends_with("unanswered: ARP/ND for 10.0.1.77\n"));
 }
 
 #[test]
@@ -224,11 +196,7 @@ fn questions_about_manifests_are_answered_on_the_nodes_of_their_senders() {
     let arguments = format!("reach {service_cidr} --questions {}", questions.display());
     let answers = run(&arguments, &[&shop]);
     assert_eq!(answers.code, Some(1), "{}", answers.stderr);
-    assert!(
-        answers.stderr.contains("2 of 4 questions"),
-        "{}",
-        answers.stderr
-    );
+    assert!(answers.stderr.contains("2 of 4 questions"), "{}", answers.stderr);
     let lines: Vec<_> = answers.stdout.lines().collect();
     assert_eq!(lines[0], "1: reaches: shop.shop_shop_db");
     assert!(lines[1].starts_with("2: dropped: ACL "), "{}", lines[1]);
@@ -243,18 +211,8 @@ fn manifests_make_the_database() {
     let from = "k8s-cluster_udn_blue.network_ovn-worker2";
     let arguments = format!("reach --zone ovn-worker2 --from {from} --to 103.103.2.1");
     let answered = run(&arguments, &[&example()]);
-    assert_eq!(
-        answered.code,
-        Some(0),
-        "{}{}",
-        answered.stdout,
-        answered.stderr
-    );
-    assert!(
-        answered.stdout.contains("answered: router"),
-        "{}",
-        answered.stdout
-    );
+    assert_eq!(answered.code, Some(0), "{}{}", answered.stdout, answered.stderr);
+    assert!(answered.stdout.contains("answered: router"), "{}", answered.stdout);
 }
 
 #[test]
@@ -267,11 +225,7 @@ fn manifests_without_pods_have_those_of_a_lab() {
     assert_eq!(answered.code, Some(0), "{}", answered.stderr);
     let missing = asked("green/green-4");
     assert_eq!(missing.code, Some(1));
-    assert!(
-        missing.stderr.contains("no pod green/green-4"),
-        "{}",
-        missing.stderr
-    );
+    assert!(missing.stderr.contains("no pod green/green-4"), "{}", missing.stderr);
 }
 
 #[test]
@@ -348,17 +302,13 @@ fn flags_that_do_not_fit_together_are_refused() {
     assert!(refused.stderr.starts_with(error), "{}", refused.stderr);
     let refused = reach(&file, "--questions -");
     assert!(
-        refused
-            .stderr
-            .contains("error: standard input: expected a JSON list of questions: "),
+        refused.stderr.contains("error: standard input: expected a JSON list of questions: "),
         "{}",
         refused.stderr
     );
     let refused = reach(&file, "--from blue/pod --to 10.0.1.1");
     assert!(
-        refused
-            .stderr
-            .ends_with("error: the database has no pod blue/pod\n"),
+        refused.stderr.ends_with("error: the database has no pod blue/pod\n"),
         "{}",
         refused.stderr
     );
@@ -378,23 +328,13 @@ fn pods_of_manifests_are_asked_on_the_node_of_the_sender() {
     assert!(local.stdout.contains("drop"), "{}", local.stdout);
     let remote = ask("--from partner/client --to shop/web --port 8080");
     assert_eq!(remote.code, Some(0), "{}{}", remote.stdout, remote.stderr);
-    assert!(
-        remote
-            .stdout
-            .contains("router connect_router_shop-and-partner")
-    );
+    assert!(remote.stdout.contains("router connect_router_shop-and-partner"));
     let unknown = ask("--from partner/client --to shop/none");
     assert_eq!(unknown.code, Some(1), "{}", unknown.stdout);
     assert!(unknown.stderr.contains("the database has no pod shop/none"));
     for (question, hint) in [
-        (
-            "--from client --to shop/web",
-            "no switch port client; similar: partner/client\n",
-        ),
-        (
-            "--from partner/clint --to shop/web",
-            "no pod partner/clint; similar: partner/client\n",
-        ),
+        ("--from client --to shop/web", "no switch port client; similar: partner/client\n"),
+        ("--from partner/clint --to shop/web", "no pod partner/clint; similar: partner/client\n"),
     ] {
         let unknown = ask(question);
         assert!(unknown.stderr.ends_with(hint), "{}", unknown.stderr);
@@ -435,13 +375,7 @@ fn the_policy_of_the_receivers_node_decides() {
     fs::write(&file, other_node()).unwrap();
     let question = "reach --from s/cli --to s/db --port 80";
     let dropped = run(question, &[&file]);
-    assert_eq!(
-        dropped.code,
-        Some(2),
-        "{}{}",
-        dropped.stdout,
-        dropped.stderr
-    );
+    assert_eq!(dropped.code, Some(2), "{}{}", dropped.stdout, dropped.stderr);
     let end = "dropped: ACL to-lport 1000 of tier 2 (NP:s:Ingress) on switch s_t_n2\n";
     assert!(dropped.stdout.ends_with(end), "{}", dropped.stdout);
     let dropped = run(&format!("{question} -o json"), &[&file]);
@@ -454,10 +388,7 @@ fn the_policy_of_the_receivers_node_decides() {
     let text =
         r#"[{"id": 1, "from": {"pod": "s/cli"}, "to": {"pod": "s/db"}, "protocol": "tcp 80"}]"#;
     fs::write(&questions, text).unwrap();
-    let answers = run(
-        &format!("reach --questions {} -o json", questions.display()),
-        &[&file],
-    );
+    let answers = run(&format!("reach --questions {} -o json", questions.display()), &[&file]);
     let answers: Value = serde_json::from_str(&answers.stdout).unwrap();
     assert_eq!(answers[0]["id"], 1);
     assert_eq!(answers[0]["end"], answer["end"]);
@@ -469,13 +400,7 @@ fn secondary_networks_are_followed_to_other_nodes() {
     let file = folder.path().join("cluster.yaml");
     fs::write(&file, secondary()).unwrap();
     let reached = run("reach --from lab/open --to lab/shut", &[&file]);
-    assert_eq!(
-        reached.code,
-        Some(0),
-        "{}{}",
-        reached.stdout,
-        reached.stderr
-    );
+    assert_eq!(reached.code, Some(0), "{}{}", reached.stdout, reached.stderr);
     let end = "reaches: lab.extra_lab_shut\n";
     assert!(reached.stdout.ends_with(end), "{}", reached.stdout);
     let table = run("reach --matrix pods", &[&file]);
@@ -513,10 +438,7 @@ fn zone_database(folder: &TempDir, zone: &'static str) -> PathBuf {
                     })?,
                 );
             }
-            txn.insert(&NbGlobal {
-                name: zone.into(),
-                ..Default::default()
-            })?;
+            txn.insert(&NbGlobal { name: zone.into(), ..Default::default() })?;
             txn.insert(&LogicalSwitch {
                 name: "net".into(),
                 ports,
@@ -565,15 +487,8 @@ fn packets_for_pods_of_other_networks_that_leave_are_isolated() {
     let isolated = ask("green/one");
     assert_eq!(isolated.code, Some(2), "{}", isolated.stderr);
     let last = isolated.stdout.lines().last().unwrap().to_owned();
-    assert!(
-        last.starts_with("isolated: leaves by the gateway: br-ex_"),
-        "{last}"
-    );
+    assert!(last.starts_with("isolated: leaves by the gateway: br-ex_"), "{last}");
     let outside = ask("192.0.2.1");
     assert_eq!(outside.code, Some(0), "{}", outside.stderr);
-    assert!(
-        outside.stdout.contains("\nleaves: br-ex_"),
-        "{}",
-        outside.stdout
-    );
+    assert!(outside.stdout.contains("\nleaves: br-ex_"), "{}", outside.stdout);
 }

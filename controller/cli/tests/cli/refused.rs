@@ -37,18 +37,13 @@ const OTHER_RANGE: &str = "{cidr: 10.2.0.0/16, hostSubnet: 24}";
 /// Rows of tables that connects write.
 fn connect_rows(server: &RealServer) -> Vec<String> {
     let tables = ["Logical_Router_Policy", "ACL", "Address_Set"].map(|table| {
-        let output = nbctl(&server.remote())
-            .args(["list", table])
-            .output()
-            .unwrap();
+        let output = nbctl(&server.remote()).args(["list", table]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     });
     let rows = tables.iter().flat_map(|table| table.split("\n\n"));
-    let mut rows: Vec<String> = rows
-        .filter(|row| row.contains("ClusterNetworkConnect"))
-        .map(str::to_owned)
-        .collect();
+    let mut rows: Vec<String> =
+        rows.filter(|row| row.contains("ClusterNetworkConnect")).map(str::to_owned).collect();
     rows.sort();
     rows
 }
@@ -59,10 +54,7 @@ fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
     let on = |command: &str, ranges: &str| -> Run {
         let state = folder.path().display();
         let zone = format!("--zone n1 --nb {}", server.remote());
-        run_on(
-            &format!("{command} {zone} --state {state}"),
-            &TENANTS.replace("RANGES", ranges),
-        )
+        run_on(&format!("{command} {zone} --state {state}"), &TENANTS.replace("RANGES", ranges))
     };
     on("apply", RANGE).succeeded();
     let before = connect_rows(&server);
@@ -81,11 +73,7 @@ fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
     let explained = on("explain cnc ab", &both);
     let note = format!("  note: {cause}");
     assert!(explained.stdout.contains(&note), "{}", explained.stdout);
-    assert!(
-        explained.stdout.contains("network a_a: connected\n"),
-        "{}",
-        explained.stdout
-    );
+    assert!(explained.stdout.contains("network a_a: connected\n"), "{}", explained.stdout);
 }
 
 /// An embedded database is empty at first, so there are no rows that could stay.

@@ -35,19 +35,10 @@ fn a_server_ends_up_as_the_documents_show() {
     for arguments in [
         ["show", ROUTER],
         ["lr-route-list", ROUTER],
-        [
-            "lr-policy-list",
-            "cluster_udn_blue.network_ovn_cluster_router",
-        ],
-        [
-            "lr-policy-list",
-            "cluster_udn_green.network_ovn_cluster_router",
-        ],
+        ["lr-policy-list", "cluster_udn_blue.network_ovn_cluster_router"],
+        ["lr-policy-list", "cluster_udn_green.network_ovn_cluster_router"],
     ] {
-        assert_eq!(
-            section(&stdout, &arguments.join(" ")),
-            print(&server, &arguments)
-        );
+        assert_eq!(section(&stdout, &arguments.join(" ")), print(&server, &arguments));
     }
     let after = log_length(&server);
     assert!(after > before);
@@ -75,11 +66,7 @@ fn a_plan_names_deletions_and_apply_makes_them() {
     let planned = run(&with_state("plan"), &others);
     assert_eq!(planned.code, Some(2));
     let head = "# zone ovn-worker2: rows to insert: 0, to change: 4, to delete: 18\n";
-    assert!(
-        planned_zones(&planned.stdout).starts_with(head),
-        "{}",
-        planned.stdout
-    );
+    assert!(planned_zones(&planned.stdout).starts_with(head), "{}", planned.stdout);
     for line in [
         format!("- Logical_Router {ROUTER}"),
         "- Load_Balancer_Group cnc_svc_blue-green-connect".to_owned(),
@@ -87,11 +74,7 @@ fn a_plan_names_deletions_and_apply_makes_them() {
         "    - load_balancer_group: cnc_svc_blue-green-connect".to_owned(),
         "    - ports: rtocr-cluster_udn_blue-network_ovn-worker2_blue-green-connect".to_owned(),
     ] {
-        assert!(
-            planned.stdout.lines().any(|have| have == line),
-            "{line}\n{}",
-            planned.stdout
-        );
+        assert!(planned.stdout.lines().any(|have| have == line), "{line}\n{}", planned.stdout);
     }
     assert!(print(&server, &["lr-list"]).contains(ROUTER));
     run(&with_state("apply"), &others).succeeded();
@@ -106,11 +89,7 @@ fn a_plan_names_deletions_and_apply_makes_them() {
 #[test]
 fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
     let (server, folder) = (RealServer::start([nb_schema()]), ScratchDir::new());
-    let apply = format!(
-        "{} --state {}",
-        on(&server, "apply"),
-        folder.path().display()
-    );
+    let apply = format!("{} --state {}", on(&server, "apply"), folder.path().display());
     let all = example_text();
     run_on(&apply, &all).succeeded();
     let is_of_green = |document: &&str| {
@@ -121,17 +100,10 @@ fn a_network_that_is_dropped_between_two_runs_is_disconnected() {
     run_on(&apply, &left.join("---\n")).succeeded();
     let columns = ["--bare", "--columns=name", "list", "Logical_Router_Port"];
     let ports = print(&server, &columns);
-    let patchbay_ports: Vec<&str> = ports
-        .split_whitespace()
-        .filter(|port| port.starts_with("crtor-"))
-        .collect();
+    let patchbay_ports: Vec<&str> =
+        ports.split_whitespace().filter(|port| port.starts_with("crtor-")).collect();
     assert_eq!(patchbay_ports.len(), 3, "{patchbay_ports:?}");
-    assert!(
-        patchbay_ports
-            .iter()
-            .all(|port| port.contains("blue-network")),
-        "{patchbay_ports:?}"
-    );
+    assert!(patchbay_ports.iter().all(|port| port.contains("blue-network")), "{patchbay_ports:?}");
 }
 
 #[test]
@@ -152,10 +124,7 @@ fn foreign_rows_stay() {
     let before = print(&server, &["show"]);
     let stdout = run(&on(&server, "plan"), &[&example()]).succeeded();
     assert!(stdout.ends_with("to insert: 0, to change: 0, to delete: 0\n"));
-    print(
-        &server,
-        &["lrp-del", "rtos-cluster_udn_blue.network_ovn-worker2"],
-    );
+    print(&server, &["lrp-del", "rtos-cluster_udn_blue.network_ovn-worker2"]);
     run(&on(&server, "apply"), &[&example()]).succeeded();
     let lines = |text: &str| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

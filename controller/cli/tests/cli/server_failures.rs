@@ -63,11 +63,7 @@ fn a_server_that_never_answers_is_given_up_after_the_timeout() {
     // The connection is established by the system, and nobody accepts it.
     let _listener = UnixListener::bind(&socket).unwrap();
     let remote = format!("unix:{}", socket.display());
-    for command in [
-        "apply -t 1",
-        "plan --timeout 1",
-        "explain cnc c --timeout 1",
-    ] {
+    for command in ["apply -t 1", "plan --timeout 1", "explain cnc c --timeout 1"] {
         let error = "error: cannot use database OVN_Northbound within 1 s: unix:";
         assert_failed(&end(start(command, &remote)), error);
     }
@@ -104,10 +100,7 @@ fn a_socket_that_does_not_come_has_one_line_at_the_start_and_one_at_the_end() {
         let [first, last] = *lines else {
             panic!("{}", failed.stderr);
         };
-        assert_eq!(
-            first,
-            format!("waiting for {remote} (no such file), at most 3 s")
-        );
+        assert_eq!(first, format!("waiting for {remote} (no such file), at most 3 s"));
         let error = "error: cannot use database OVN_Northbound within 3 s: ";
         assert!(last.starts_with(error), "{last}");
     }
@@ -118,10 +111,8 @@ fn a_socket_whose_folder_does_not_exist_is_not_waited_for() {
     let folder = ScratchDir::new();
     let missing = folder.path().join("none");
     let remote = format!("unix:{}", missing.join("nb.sock").display());
-    let expected = format!(
-        "error: cannot use {remote}: there is no folder {}\n",
-        missing.display()
-    );
+    let expected =
+        format!("error: cannot use {remote}: there is no folder {}\n", missing.display());
     for command in ["apply", "plan", "explain cnc c", "apply --watch"] {
         // Without the check this waits for longer than a command may take.
         let failed = end(start(&format!("{command} --timeout 600"), &remote));
@@ -133,10 +124,8 @@ fn a_socket_whose_folder_does_not_exist_is_not_waited_for() {
 fn a_server_that_has_opened_no_database_yet_is_waited_for() {
     let folder = ScratchDir::new();
     let database = folder.path().join("nb.db");
-    let created = Command::new(program("ovsdb-tool"))
-        .arg("create")
-        .args([&database, &nb_schema()])
-        .status();
+    let created =
+        Command::new(program("ovsdb-tool")).arg("create").args([&database, &nb_schema()]).status();
     assert!(created.unwrap().success());
     // A server needs a database to start.
     let schema = folder.path().join("other.ovsschema");
@@ -221,8 +210,7 @@ async fn a_transaction_without_a_reply_is_given_up_after_the_timeout() {
     let sim = Sim::builder().build().unwrap();
     let target = format!("punix:{}", folder.path().join("nb.sock").display());
     let listener = sim.listen(&target).await.unwrap();
-    sim.set_fault(FaultRule::from(Fault::LoseReply(Loss::Swallowed)))
-        .unwrap();
+    sim.set_fault(FaultRule::from(Fault::LoseReply(Loss::Swallowed))).unwrap();
     let child = start("apply --timeout 1", &listener.remote());
     let error = "error: zone ovn-worker2: networks: the server has not replied within 1 s; the \
                  transaction may be applied or not";
@@ -237,10 +225,7 @@ fn a_cluster_is_waited_for_while_it_elects_a_leader() {
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let shown = nbctl(&cluster.remotes()).arg("show").output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
-    assert!(
-        shown.contains("connect_router_blue-green-connect"),
-        "{shown}"
-    );
+    assert!(shown.contains("connect_router_blue-green-connect"), "{shown}");
 }
 
 #[test]
@@ -250,10 +235,7 @@ fn a_cluster_without_a_majority_is_given_up_after_the_timeout() {
     cluster.kill(cluster.leader());
     cluster.kill(follower);
     let failed = end(start("plan --timeout 2", &cluster.remotes()));
-    assert_failed(
-        &failed,
-        "error: cannot use database OVN_Northbound within 2 s: unix:",
-    );
+    assert_failed(&failed, "error: cannot use database OVN_Northbound within 2 s: unix:");
 }
 
 /// Proxy of a server whose connections are cut after a number of bytes, one limit for each.
@@ -284,10 +266,7 @@ impl Proxy {
                 thread::spawn(move || forward(client, server, to_server));
             }
         });
-        Self {
-            remote: format!("unix:{}", socket.display()),
-            _folder: folder,
-        }
+        Self { remote: format!("unix:{}", socket.display()), _folder: folder }
     }
 }
 
@@ -311,16 +290,8 @@ fn forward(mut from: UnixStream, mut to: UnixStream, mut left: usize) {
 
 /// Numbers of bytes after which connections are cut: in the setup, in the transactions of the
 /// networks and of the connect, and between them. The schema has 70 kB.
-const CUTS_TO_SERVER: [&[usize]; 8] = [
-    &[1],
-    &[300],
-    &[900, 2_000],
-    &[5_000],
-    &[10_000, 10_000],
-    &[15_000],
-    &[20_000, 1],
-    &[30_000],
-];
+const CUTS_TO_SERVER: [&[usize]; 8] =
+    [&[1], &[300], &[900, 2_000], &[5_000], &[10_000, 10_000], &[15_000], &[20_000, 1], &[30_000]];
 const CUTS_TO_CLIENT: [&[usize]; 8] = [
     &[1],
     &[10_000],
@@ -335,25 +306,14 @@ const CUTS_TO_CLIENT: [&[usize]; 8] = [
 #[test]
 fn the_rows_are_the_same_wherever_connections_are_cut() {
     let cuts = CUTS_TO_SERVER.map(|cuts| (true, cuts));
-    let cuts = cuts
-        .into_iter()
-        .chain(CUTS_TO_CLIENT.map(|cuts| (false, cuts)));
+    let cuts = cuts.into_iter().chain(CUTS_TO_CLIENT.map(|cuts| (false, cuts)));
     for (is_to_server, limits) in cuts {
         let server = RealServer::start([installed_nb_schema()]);
         let proxy = Proxy::start(server.socket(), is_to_server, limits);
         let done = end(start("apply", &proxy.remote));
-        assert_eq!(
-            done.code,
-            Some(0),
-            "{is_to_server} {limits:?}: {}",
-            done.stderr
-        );
+        assert_eq!(done.code, Some(0), "{is_to_server} {limits:?}: {}", done.stderr);
         let planned = end(start("plan", &server.remote()));
-        assert_eq!(
-            planned.code,
-            Some(0),
-            "{is_to_server} {limits:?}: {planned:?}"
-        );
+        assert_eq!(planned.code, Some(0), "{is_to_server} {limits:?}: {planned:?}");
     }
 }
 

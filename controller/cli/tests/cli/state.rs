@@ -81,9 +81,7 @@ fn allocated_values_stay() {
             without.insert(file, text);
         }
     }
-    let kept = first
-        .into_iter()
-        .filter(|(file, _)| without.contains_key(file));
+    let kept = first.into_iter().filter(|(file, _)| without.contains_key(file));
     assert_eq!(without, kept.collect());
 
     // Without state everything is handed out anew, in the order of the manifests.
@@ -110,11 +108,7 @@ fn changes_that_an_api_server_refuses_are_refused() {
     let arguments = format!("apply --state {}", state.display());
     let refused = run_on(&arguments, &manifests);
     assert_eq!(refused.code, Some(1));
-    assert!(
-        refused.stderr.contains("connectSubnets is immutable"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("connectSubnets is immutable"), "{}", refused.stderr);
 }
 
 #[test]
@@ -186,24 +180,12 @@ fn state_among_the_manifests_is_refused() {
     let refused = |command: &str, manifests: &Path, state: &Path| {
         let arguments = format!("{command} --state {}", state.display());
         let run = run(&arguments, &[manifests]);
-        let expected = format!(
-            "error: --state {} is inside -f {}: ",
-            state.display(),
-            manifests.display()
-        );
+        let expected =
+            format!("error: --state {} is inside -f {}: ", state.display(), manifests.display());
         assert_eq!((run.code, &*run.stdout), (Some(1), ""), "{}", run.stderr);
-        assert!(
-            run.stderr.starts_with(&expected),
-            "{expected}\n{}",
-            run.stderr
-        );
+        assert!(run.stderr.starts_with(&expected), "{expected}\n{}", run.stderr);
     };
-    for command in [
-        "apply",
-        "apply --watch",
-        "plan",
-        "explain cnc blue-green-connect",
-    ] {
+    for command in ["apply", "apply --watch", "plan", "explain cnc blue-green-connect"] {
         refused(command, &manifests, &manifests.join("state"));
     }
     refused("apply", &manifests, &manifests);
@@ -270,11 +252,7 @@ fn pipes_are_neither_state_nor_manifests() {
     assert!(refused.stderr.ends_with(&error), "{}", refused.stderr);
     fs::rename(&pipe, state.join(".lock")).unwrap();
     let refused = run(&apply, &[&example()]);
-    assert!(
-        refused.stderr.ends_with(": not a regular file\n"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.ends_with(": not a regular file\n"), "{}", refused.stderr);
 
     let manifests = folder.path().join("manifests");
     fs::create_dir(&manifests).unwrap();
@@ -323,18 +301,13 @@ items:
 fn a_claim_keeps_the_address_of_a_machine_that_is_down() {
     let folder = ScratchDir::new();
     let state = folder.path().join("state");
-    let arguments = format!(
-        "apply --service-cidr 10.96.0.0/16 --state {}",
-        state.display()
-    );
+    let arguments = format!("apply --service-cidr 10.96.0.0/16 --state {}", state.display());
     let apply = |pod: &str| run_on(&arguments, &machine(pod)).succeeded();
     let address_of = |pod: &str| {
         let file = state.join("pods").join(format!("vms_{pod}.yaml"));
         let text = fs::read_to_string(file).unwrap();
         let (_, rest) = text.split_once("ip_addresses").unwrap();
-        rest.split('"')
-            .find(|word| word.contains("10.20."))
-            .map(str::to_owned)
+        rest.split('"').find(|word| word.contains("10.20.")).map(str::to_owned)
     };
     apply("db-first@n1");
     let address = address_of("db-first");

@@ -12,20 +12,13 @@ use crate::demo::{ROUTER, is_as_documented};
 
 /// Keys that the tests of the client have, too.
 fn key(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../engine/tests/connection/keys")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/tests/connection/keys").join(name)
 }
 
 /// The flags of three keys.
 fn keys(ca: &str) -> String {
     let [key, certificate, ca] = ["client-key.pem", "client.pem", ca].map(key);
-    format!(
-        "-p {} -c {} -C {}",
-        key.display(),
-        certificate.display(),
-        ca.display()
-    )
+    format!("-p {} -c {} -C {}", key.display(), certificate.display(), ca.display())
 }
 
 /// A real server that listens on TLS only.
@@ -65,11 +58,7 @@ impl Server {
             assert!(Instant::now() < deadline, "ovsdb-server does not answer");
             std::thread::sleep(Duration::from_millis(10));
         }
-        Self {
-            child,
-            port,
-            _folder: folder,
-        }
+        Self { child, port, _folder: folder }
     }
 
     fn remote(&self) -> String {
@@ -77,10 +66,7 @@ impl Server {
     }
 
     fn run(&self, command: &str, flags: &str) -> Run {
-        let arguments = format!(
-            "{command} --zone ovn-worker2 --nb {} {flags}",
-            self.remote()
-        );
+        let arguments = format!("{command} --zone ovn-worker2 --nb {} {flags}", self.remote());
         run(&arguments, &[&example()])
     }
 }

@@ -27,13 +27,11 @@ fn refused(object: &str) -> String {
 /// The manifests with one object refused.
 fn manifests(index: usize) -> String {
     let objects = objects().into_iter().enumerate();
-    let objects = objects.map(|(place, object)| {
-        if place == index {
-            refused(object)
-        } else {
-            object.to_owned()
-        }
-    });
+    let objects = objects.map(
+        |(place, object)| {
+            if place == index { refused(object) } else { object.to_owned() }
+        },
+    );
     objects.collect::<Vec<_>>().join("\n---\n")
 }
 
@@ -45,10 +43,7 @@ struct Zone {
 impl Zone {
     /// A database with the rows of all objects, which are recorded.
     fn new(flags: &str) -> Self {
-        let zone = Self {
-            server: RealServer::start([nb_schema()]),
-            folder: ScratchDir::new(),
-        };
+        let zone = Self { server: RealServer::start([nb_schema()]), folder: ScratchDir::new() };
         let applied = zone.run(&format!("apply {flags}"), true, &objects().join("\n---\n"));
         assert_eq!(applied.code, Some(0), "{}", applied.stderr);
         zone
@@ -56,11 +51,7 @@ impl Zone {
 
     fn run(&self, command: &str, has_state: bool, manifests: &str) -> Run {
         let state = self.folder.path().join("state");
-        let state = if has_state {
-            format!("--state {}", state.display())
-        } else {
-            String::new()
-        };
+        let state = if has_state { format!("--state {}", state.display()) } else { String::new() };
         let remote = self.server.remote();
         let arguments = format!("{command} --zone n1 --nb {remote} {FLAGS} {state}");
         run_on(&arguments, manifests)
@@ -69,12 +60,7 @@ impl Zone {
     /// All rows with their UUIDs.
     fn rows(&self) -> Vec<String> {
         let output = Command::new("ovsdb-client")
-            .args([
-                "dump",
-                "--format=csv",
-                &self.server.remote(),
-                "OVN_Northbound",
-            ])
+            .args(["dump", "--format=csv", &self.server.remote(), "OVN_Northbound"])
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -88,10 +74,7 @@ fn assert_unchanged(before: &[String], after: &[String], context: &str) {
     let lost = before.iter().filter(|row| !after.contains(row));
     let lost: Vec<_> = lost.collect();
     let new: Vec<_> = after.iter().filter(|row| !before.contains(row)).collect();
-    assert!(
-        lost.is_empty() && new.is_empty(),
-        "{context}\nlost {lost:#?}\nnew {new:#?}"
-    );
+    assert!(lost.is_empty() && new.is_empty(), "{context}\nlost {lost:#?}\nnew {new:#?}");
 }
 
 fn rows_stay(flags: &str) {
@@ -156,16 +139,8 @@ fn a_command_that_names_an_unreadable_object_has_its_error() {
         "cannot be read: metadata.generateName: invalid type: sequence, expected a string\n";
     for (command, manifests, object) in [
         ("explain cnc c", &connect, "ClusterNetworkConnect c"),
-        (
-            "reach --from blue/a --to green/b",
-            &unreadable("name: a,"),
-            "Pod blue/a",
-        ),
-        (
-            "reach --from green/b --to blue/a",
-            &unreadable("name: a,"),
-            "Pod blue/a",
-        ),
+        ("reach --from blue/a --to green/b", &unreadable("name: a,"), "Pod blue/a"),
+        ("reach --from green/b --to blue/a", &unreadable("name: a,"), "Pod blue/a"),
         (
             "reach --from green/b --to svc/green/web",
             &unreadable("kind: Service"),
@@ -179,9 +154,5 @@ fn a_command_that_names_an_unreadable_object_has_its_error() {
     }
     // The others are not concerned.
     let explained = run_on(&format!("explain cnc d {FLAGS}"), &connect);
-    assert!(
-        explained.stderr.contains("not found"),
-        "{}",
-        explained.stderr
-    );
+    assert!(explained.stderr.contains("not found"), "{}", explained.stderr);
 }

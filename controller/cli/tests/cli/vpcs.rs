@@ -107,10 +107,7 @@ fn addresses_of_an_earlier_run_stay() {
     };
     let tenants = text("07-peering");
     applied(&run_on(&on("apply"), &tenants));
-    assert_eq!(
-        external_addresses(&server),
-        ["77.220.68.98", "77.220.68.99"]
-    );
+    assert_eq!(external_addresses(&server), ["77.220.68.98", "77.220.68.99"]);
     // Without the state the first tenant would get the first address.
     let alpha = |document: &&str| document.contains("alpha");
     let (first, last): (Vec<&str>, Vec<&str>) = tenants.split("---\n").partition(alpha);
@@ -149,10 +146,7 @@ fn the_topology_follows_from_the_objects() {
     assert_eq!(zones.code, Some(1), "{}", zones.stderr);
     let refused = "not accepted: ProviderNetwork ";
     assert!(zones.stderr.contains(refused), "{}", zones.stderr);
-    let ignored = zones
-        .stderr
-        .lines()
-        .filter(|line| line.contains("kubeovn.io"));
+    let ignored = zones.stderr.lines().filter(|line| line.contains("kubeovn.io"));
     assert_eq!(ignored.count(), 1, "{}", zones.stderr);
     assert!(!zones.stdout.contains("alpha-vpc"), "{}", zones.stdout);
     let settings = "{apiVersion: patchbay/v1, kind: ClusterSettings, metadata: {name: cluster}, \
@@ -162,11 +156,7 @@ fn the_topology_follows_from_the_objects() {
     let both = format!("{tenant}---\n{}", example_text());
     let refused = run_on("apply", &both);
     assert_eq!(refused.code, Some(1));
-    assert!(
-        refused.stderr.contains("--topology is required"),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("--topology is required"), "{}", refused.stderr);
     let layer3 = run_on("apply --topology central", &both);
     assert_eq!(layer3.code, Some(1));
     let named =
@@ -175,11 +165,7 @@ fn the_topology_follows_from_the_objects() {
     assert!(layer3.stdout.contains("(alpha-vpc)"), "{}", layer3.stdout);
     let zone = run_on("apply --zone w1", &tenant);
     assert_eq!(zone.code, Some(1));
-    assert!(
-        zone.stderr.contains("all nodes have one database"),
-        "{}",
-        zone.stderr
-    );
+    assert!(zone.stderr.contains("all nodes have one database"), "{}", zone.stderr);
     let explained = run_on("explain cnc blue-green", &tenant);
     let message = "error: VPCs are known to apply, plan and reach only: this command has no \
                    --topology central\n";
@@ -193,8 +179,5 @@ fn packets_are_followed_without_a_database() {
     let out = asked("--from alpha/vm1 --to 8.8.8.8 --port 443");
     assert!(out.stdout.contains("77.220.68.110"), "{out:?}");
     let stopped = asked("--from alpha/vm2 --to 77.220.68.110 --port 22");
-    assert!(
-        stopped.stdout.contains("policy 1500 on alpha-vpc"),
-        "{stopped:?}"
-    );
+    assert!(stopped.stdout.contains("policy 1500 on alpha-vpc"), "{stopped:?}");
 }

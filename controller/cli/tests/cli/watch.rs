@@ -31,20 +31,15 @@ fn saved_files_are_applied_and_invalid_ones_change_nothing() {
 
     fs::write(&file, "a: [").unwrap();
     let error = watching.error();
-    assert!(
-        error.starts_with("error: ") && error.contains("all.yaml"),
-        "{error}"
-    );
+    assert!(error.starts_with("error: ") && error.contains("all.yaml"), "{error}");
     assert_eq!(
         watching.error(),
         "the applied rows stay; retrying on changes of files and every 5 s\n"
     );
 
     // A node more, and first among the nodes: the others keep their ids, and only its rows are new.
-    let more = format!(
-        "apiVersion: v1\nkind: Node\nmetadata: {{name: new}}\n---\n{}",
-        example_text()
-    );
+    let more =
+        format!("apiVersion: v1\nkind: Node\nmetadata: {{name: new}}\n---\n{}", example_text());
     let other = folder.path().join("other.tmp");
     fs::write(&other, more).unwrap();
     fs::rename(&other, &file).unwrap();
@@ -79,11 +74,7 @@ impl Bed {
         fs::create_dir(folder.path().join("m")).unwrap();
         copy_example(&folder.path().join("m"));
         let (sim, listener) = serve(&folder).await;
-        Self {
-            folder,
-            sim,
-            listener,
-        }
+        Self { folder, sim, listener }
     }
 
     fn manifest(&self, name: &str) -> PathBuf {
@@ -107,14 +98,9 @@ async fn serve(folder: &ScratchDir) -> (Sim, Listener) {
 async fn a_change_undone_during_an_apply_is_applied() {
     let bed = Bed::new().await;
     let connect = fs::read_to_string(bed.manifest("3-connect.yaml")).unwrap();
-    let other = connect
-        .replace("blue-green-connect", "other")
-        .replace("192.168.0.0/16", "192.169.0.0/16");
-    fs::write(
-        bed.manifest("3-connect.yaml"),
-        format!("{connect}---\n{other}"),
-    )
-    .unwrap();
+    let other =
+        connect.replace("blue-green-connect", "other").replace("192.168.0.0/16", "192.169.0.0/16");
+    fs::write(bed.manifest("3-connect.yaml"), format!("{connect}---\n{other}")).unwrap();
     let watching = bed.watch("");
     let first = watching.document();
     let of_both = |document| ["blue-green-connect", "other"].map(|name| inserted(document, name));
@@ -124,9 +110,7 @@ async fn a_change_undone_during_an_apply_is_applied() {
     // Four attempts on both: the last transaction of the last attempt gets through.
     let full = Fault::FailCommit(OvsdbError::new("I/O error", "No space left on device"));
     let seven = NonZeroU32::new(7).unwrap();
-    bed.sim
-        .set_fault(FaultRule::from(full).times(seven))
-        .unwrap();
+    bed.sim.set_fault(FaultRule::from(full).times(seven)).unwrap();
     let both = fs::read_to_string(bed.manifest("3-connect.yaml")).unwrap();
     fs::remove_file(bed.manifest("3-connect.yaml")).unwrap();
     let mut error = watching.error();
@@ -138,10 +122,7 @@ async fn a_change_undone_during_an_apply_is_applied() {
             && error.ends_with("No space left on device\n"),
         "{error}"
     );
-    assert_eq!(
-        watching.error(),
-        "retrying on changes of files and every 5 s\n"
-    );
+    assert_eq!(watching.error(), "retrying on changes of files and every 5 s\n");
     fs::write(bed.manifest("3-connect.yaml"), both).unwrap();
     let mut second = watching.document();
     let mut is_kept = true;
@@ -165,10 +146,7 @@ fn a_failed_apply_is_retried_and_logged_once() {
     let watching = Watching::start(&example(), &arguments);
     let error = watching.error();
     assert!(error.starts_with("error: cannot create "), "{error}");
-    assert_eq!(
-        watching.error(),
-        "retrying on changes of files and every 5 s\n"
-    );
+    assert_eq!(watching.error(), "retrying on changes of files and every 5 s\n");
     watching.is_silent(Duration::from_secs(6));
     fs::remove_file(&obstacle).unwrap();
     assert_eq!(ports(&watching.document()), 6);
@@ -215,10 +193,7 @@ async fn a_database_that_comes_back_without_its_rows_is_filled_again() {
     bed.sim.go_down().await;
     let _other = serve(&bed.folder).await;
     let second = watching.document();
-    assert_eq!(
-        inserted(&second, "blue-green-connect"),
-        inserted(&first, "blue-green-connect")
-    );
+    assert_eq!(inserted(&second, "blue-green-connect"), inserted(&first, "blue-green-connect"));
     watching.stop();
 }
 
@@ -238,10 +213,7 @@ async fn a_save_repairs_rows_that_others_have_changed() {
     assert_eq!(pruned.code, Some(0), "{}", pruned.stderr);
     save();
     let second = watching.document();
-    assert_eq!(
-        inserted(&second, "blue-green-connect"),
-        inserted(&first, "blue-green-connect")
-    );
+    assert_eq!(inserted(&second, "blue-green-connect"), inserted(&first, "blue-green-connect"));
     watching.stop();
 }
 

@@ -100,9 +100,7 @@ impl Watching {
         };
         assert_eq!(status.code(), Some(0));
         let lines = self.stderr.iter();
-        lines
-            .filter(|line| !line.contains("patchbay_engine::"))
-            .collect()
+        lines.filter(|line| !line.contains("patchbay_engine::")).collect()
     }
 }
 

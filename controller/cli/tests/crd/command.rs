@@ -15,14 +15,8 @@ fn definitions_and_policies_are_printed() {
     for (arguments, expected) in [
         (&[][..], manifests(&[], &[])),
         (&["udn", "IPAMClaim"], manifests(&names, &[])),
-        (
-            &["--policies"],
-            manifests(&[], &policies(CLUSTER_MANAGER, NAMESPACE)),
-        ),
-        (
-            &["--policies", "--manager", "me"],
-            manifests(&[], &policies("me", NAMESPACE)),
-        ),
+        (&["--policies"], manifests(&[], &policies(CLUSTER_MANAGER, NAMESPACE))),
+        (&["--policies", "--manager", "me"], manifests(&[], &policies("me", NAMESPACE))),
     ] {
         let output = run(arguments);
         assert!(output.status.success(), "{output:?}");
@@ -36,12 +30,6 @@ fn unknown_names_are_errors() {
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        errors.starts_with("error: unknown definition \"pods\", "),
-        "{errors}"
-    );
-    assert!(
-        !run(&["--manager", "me"]).status.success(),
-        "there are no policies to name a user in"
-    );
+    assert!(errors.starts_with("error: unknown definition \"pods\", "), "{errors}");
+    assert!(!run(&["--manager", "me"]).status.success(), "there are no policies to name a user in");
 }

@@ -57,14 +57,12 @@ impl Bound<'_> {
                         .as_object()
                         .map_or(UNBOUNDED, |members| members.len() as u64),
                     // A character has up to four bytes.
-                    ("string", Some(values)) => values
-                        .iter()
-                        .map(|value| value.to_string().len() as u64 * 4)
-                        .max()
-                        .unwrap(),
-                    ("string", None) => schema["maxLength"]
-                        .as_u64()
-                        .map_or(MAX_REQUEST_BYTES, |length| length * 4),
+                    ("string", Some(values)) => {
+                        values.iter().map(|value| value.to_string().len() as u64 * 4).max().unwrap()
+                    }
+                    ("string", None) => {
+                        schema["maxLength"].as_u64().map_or(MAX_REQUEST_BYTES, |length| length * 4)
+                    }
                     _ => 1,
                 }
             }
@@ -92,11 +90,7 @@ impl Bound<'_> {
 
 /// Cost of a traversal with a cost per unit of size.
 fn traverse(size: u64, unit_cost: f64) -> u64 {
-    if size == UNBOUNDED {
-        UNBOUNDED
-    } else {
-        (size as f64 * unit_cost).ceil() as u64
-    }
+    if size == UNBOUNDED { UNBOUNDED } else { (size as f64 * unit_cost).ceil() as u64 }
 }
 
 /// Cost of reading an operand that is an address or its text.
@@ -124,22 +118,13 @@ impl<'a> Estimate<'a> {
             Expr::Select(select) => {
                 let (cost, operand) = self.cost_and_bound(&select.operand);
                 let member = operand.member(&select.field);
-                if select.test {
-                    (cost, Bound::Scalar)
-                } else {
-                    (cost.saturating_add(1), member)
-                }
+                if select.test { (cost, Bound::Scalar) } else { (cost.saturating_add(1), member) }
             }
             Expr::List(list) => {
-                let items: Vec<_> = list
-                    .elements
-                    .iter()
-                    .map(|item| self.cost_and_bound(item))
-                    .collect();
-                let (cost, count) = (
-                    items.iter().map(|item| item.0).sum::<u64>(),
-                    items.len() as u64,
-                );
+                let items: Vec<_> =
+                    list.elements.iter().map(|item| self.cost_and_bound(item)).collect();
+                let (cost, count) =
+                    (items.iter().map(|item| item.0).sum::<u64>(), items.len() as u64);
                 let list = match items.first() {
                     Some((_, Bound::Address)) => Bound::Addresses(count),
                     Some((_, Bound::Scalar)) => Bound::Numbers(count),
@@ -165,9 +150,7 @@ impl<'a> Estimate<'a> {
             .saturating_add(self.cost_and_bound(&each.loop_step).0);
         self.0.truncate(self.0.len() - 2);
         let rounds = range.size().saturating_mul(step);
-        [range_cost, init, result]
-            .into_iter()
-            .fold(rounds, u64::saturating_add)
+        [range_cost, init, result].into_iter().fold(rounds, u64::saturating_add)
     }
 
     fn call(&mut self, call: &CallExpr) -> (u64, Bound<'a>) {
@@ -196,10 +179,7 @@ impl<'a> Estimate<'a> {
             ("split", [text, _]) => (traverse(text.size(), 0.2), Bound::Texts(text.size())),
             ("matches", [text, pattern]) => {
                 let text = traverse(text.size().saturating_add(1), 0.1);
-                (
-                    text.saturating_mul(traverse(pattern.size(), 0.25)),
-                    Bound::Scalar,
-                )
+                (text.saturating_mul(traverse(pattern.size(), 0.25)), Bound::Scalar)
             }
             (
                 operators::LOGICAL_NOT
@@ -226,25 +206,16 @@ impl<'a> Estimate<'a> {
 fn estimate(schema: &Value, rule: &str) -> u64 {
     let program = Program::compile(rule).unwrap();
     let variables = ["self", "oldSelf"].map(|name| (name.to_owned(), Bound::Part(schema)));
-    Estimate(variables.into())
-        .cost_and_bound(program.expression())
-        .0
+    Estimate(variables.into()).cost_and_bound(program.expression()).0
 }
 
 #[test]
 fn every_definition_is_within_its_budget() {
-    for definition in [
-        Definition::connect(),
-        Definition::network(),
-        Definition::cluster_network(),
-    ] {
+    for definition in [Definition::connect(), Definition::network(), Definition::cluster_network()]
+    {
         let mut total: u64 = 0;
         walk(&definition.schema, &mut |part| {
-            for rule in part.schema["x-kubernetes-validations"]
-                .as_array()
-                .into_iter()
-                .flatten()
-            {
+            for rule in part.schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
                 let rule = rule["rule"].as_str().unwrap();
                 let cost = estimate(part.schema, rule).saturating_mul(part.count);
                 assert!(cost <= RULE_BUDGET, "{}: {cost}: {rule}", part.path);

@@ -33,11 +33,7 @@ impl Definition {
         let schema = serde_json::to_value(schema.open_api_v3_schema.as_ref().unwrap()).unwrap();
         let rules = compile_schema(&schema);
         assert!(!rules.has_errors(), "{:?}", rules.compilation_errors());
-        Self {
-            schema,
-            rules,
-            in_rust,
-        }
+        Self { schema, rules, in_rust }
     }
 
     pub(crate) fn connect() -> Self {
@@ -89,12 +85,7 @@ impl Definition {
         let validator = Validator::new();
         let old = old.map(object);
         let result = validator.validate_compiled(&self.rules, &object(spec), old.as_ref());
-        for error in result
-            .err()
-            .map(ValidationErrors::into_vec)
-            .into_iter()
-            .flatten()
-        {
+        for error in result.err().map(ValidationErrors::into_vec).into_iter().flatten() {
             assert_eq!(
                 error.kind,
                 ErrorKind::ValidationFailure,
@@ -141,9 +132,7 @@ impl Definition {
         } else {
             printed.found == in_rust
         };
-        agreed
-            .then_some(())
-            .ok_or_else(|| format!("in Rust: {in_rust:#?}\n{}", description()))
+        agreed.then_some(()).ok_or_else(|| format!("in Rust: {in_rust:#?}\n{}", description()))
     }
 }
 

@@ -58,9 +58,7 @@ impl Decisions<'_> {
 
     fn below(&mut self, limit: usize) -> usize {
         // Without further decisions the result is the simplest one.
-        self.0
-            .next()
-            .map_or(0, |decision| *decision as usize % limit)
+        self.0.next().map_or(0, |decision| *decision as usize % limit)
     }
 
     fn pick<'v, T>(&mut self, of: &'v [T]) -> &'v T {
@@ -86,9 +84,7 @@ pub(crate) fn generate(schema: &Value, decisions: &mut Decisions<'_>) -> Value {
         "object" => object(schema, decisions),
         "array" => {
             let count = decisions.below(4);
-            (0..count)
-                .map(|_| generate(&schema["items"], decisions))
-                .collect()
+            (0..count).map(|_| generate(&schema["items"], decisions)).collect()
         }
         "integer" => {
             let bound = |name: &str| schema[name].as_f64().unwrap_or(0.0) as i64;
@@ -151,18 +147,14 @@ fn mutate_object(
     members: &mut Map<String, Value>,
     decisions: &mut Decisions<'_>,
 ) -> bool {
-    let Some(properties) = schema["properties"]
-        .as_object()
-        .filter(|properties| !properties.is_empty())
+    let Some(properties) =
+        schema["properties"].as_object().filter(|properties| !properties.is_empty())
     else {
         return false;
     };
     let names: Vec<_> = properties.keys().collect();
-    let present: Vec<_> = members
-        .keys()
-        .filter(|name| properties.contains_key(*name))
-        .cloned()
-        .collect();
+    let present: Vec<_> =
+        members.keys().filter(|name| properties.contains_key(*name)).cloned().collect();
     match decisions.below(12) {
         0..8 if !present.is_empty() => {
             let name = decisions.pick(&present);

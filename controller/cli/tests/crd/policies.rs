@@ -52,10 +52,8 @@ fn annotated(annotations: &[(&str, &str)]) -> Value {
     if annotations.is_empty() {
         return json!({"metadata": {"name": "c"}});
     }
-    let annotations: serde_json::Map<_, _> = annotations
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), json!(value)))
-        .collect();
+    let annotations: serde_json::Map<_, _> =
+        annotations.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
     json!({"metadata": {"name": "c", "annotations": annotations}})
 }
 
@@ -68,10 +66,7 @@ fn objects_with_annotations_of_allocated_values_cannot_be_created() {
         assert!(denied(&policy, user, None, &annotated(&[])).is_empty());
         assert!(denied(&policy, user, None, &annotated(&[("a", "b")])).is_empty());
         for annotation in [SUBNET, TUNNEL_KEY] {
-            assert_eq!(
-                denied(&policy, user, None, &annotated(&[(annotation, "1")])),
-                [message]
-            );
+            assert_eq!(denied(&policy, user, None, &annotated(&[(annotation, "1")])), [message]);
         }
     }
 }
@@ -95,10 +90,7 @@ fn the_tunnel_key_is_written_once_by_the_manager() {
         assert!(denied(&policy, user, Some(&one), &one).is_empty());
         assert!(denied(&policy, user, Some(&none), &none).is_empty());
         assert_eq!(denied(&policy, user, Some(&one), &two), [message]);
-        assert_eq!(
-            denied(&policy, user, Some(&one), &annotated(&[])),
-            [message]
-        );
+        assert_eq!(denied(&policy, user, Some(&one), &annotated(&[])), [message]);
     }
 }
 
@@ -118,11 +110,7 @@ fn subnets_are_written_by_the_manager() {
             assert!(denied(&policy, "someone", Some(before), after).is_empty());
             let kept = old == new || old < 2 && new < 2;
             let expected: &[&str] = if kept { &[] } else { &[message] };
-            assert_eq!(
-                denied(&policy, USER, Some(before), after),
-                expected,
-                "{old} to {new}"
-            );
+            assert_eq!(denied(&policy, USER, Some(before), after), expected, "{old} to {new}");
         }
     }
 }
@@ -136,15 +124,7 @@ fn the_label_of_a_namespace_is_immutable() {
     let message = "The 'k8s.ovn.org/primary-user-defined-network' label cannot be added/removed after the namespace was \
                    created";
     assert!(denied(&policy, USER, Some(&without), &without).is_empty());
-    assert!(
-        denied(
-            &policy,
-            USER,
-            Some(&with),
-            &namespace(json!({label: "other"}))
-        )
-        .is_empty()
-    );
+    assert!(denied(&policy, USER, Some(&with), &namespace(json!({label: "other"}))).is_empty());
     assert_eq!(denied(&policy, USER, Some(&without), &with), [message]);
     assert_eq!(denied(&policy, USER, Some(&with), &without), [message]);
 }
@@ -167,24 +147,13 @@ fn zones_write_reports_of_their_own() {
         assert_eq!(created, updated);
         created
     };
-    let constraints = policy
-        .policy
-        .spec
-        .as_ref()
-        .unwrap()
-        .match_constraints
-        .as_ref();
+    let constraints = policy.policy.spec.as_ref().unwrap().match_constraints.as_ref();
     let rules = constraints.unwrap().resource_rules.as_ref().unwrap();
-    let resources: Vec<_> = rules
-        .iter()
-        .map(|rule| json!([rule.api_groups, rule.resources]))
-        .collect();
+    let resources: Vec<_> =
+        rules.iter().map(|rule| json!([rule.api_groups, rule.resources])).collect();
     assert_eq!(
         resources,
-        [
-            json!([[""], ["configmaps"]]),
-            json!([["coordination.k8s.io"], ["leases"]]),
-        ]
+        [json!([[""], ["configmaps"]]), json!([["coordination.k8s.io"], ["leases"]]),]
     );
     let write_as_zone = |extra: Value, name: &str| write(zones, "ovn-kubernetes", extra, name);
     let other = "Zone controllers may write only ConfigMaps and Leases named patchbay-zone-NODE.";
@@ -198,10 +167,7 @@ fn zones_write_reports_of_their_own() {
     }
     assert!(write_as_zone(of_node("n1"), "patchbay-zone-n1").is_empty());
     assert_eq!(write_as_zone(of_node("n2"), "patchbay-zone-n1"), [foreign]);
-    assert_eq!(
-        write_as_zone(of_node("n1"), "ovnkube-config"),
-        [other, foreign]
-    );
+    assert_eq!(write_as_zone(of_node("n1"), "ovnkube-config"), [other, foreign]);
     // Long names of nodes are replaced by a digest, because names of objects are limited.
     let (fits, long) = ("n".repeat(239), "n".repeat(240));
     assert_eq!(write_as_zone(of_node(&fits), "patchbay-zone-0"), [foreign]);
@@ -253,11 +219,7 @@ fn policies_deny_and_follow_the_definitions() {
     );
     assert_eq!(documents[3]["spec"]["failurePolicy"], "Fail");
     let rule = &documents[3]["spec"]["matchConstraints"]["resourceRules"][0];
-    assert_eq!(
-        rule["resources"],
-        json!(["clusternetworkconnects"]),
-        "and not those of the status"
-    );
+    assert_eq!(rule["resources"], json!(["clusternetworkconnects"]), "and not those of the status");
     assert_eq!(rule["operations"], json!(["CREATE", "UPDATE"]));
     assert_eq!(documents[3]["spec"]["validations"][0]["reason"], "Invalid");
     assert_eq!(

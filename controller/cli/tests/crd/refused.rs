@@ -19,10 +19,7 @@ pub(crate) fn connects() -> Vec<Case> {
     let selectors = |selectors: &str| connect(selectors, SUBNETS, "[PodNetwork]");
     let connectivity = |connectivity: &str| connect(SELECTORS, SUBNETS, connectivity);
     vec![
-        refused(
-            selectors("[]"),
-            &["networkSelectors: should have at least 1 items"],
-        ),
+        refused(selectors("[]"), &["networkSelectors: should have at least 1 items"]),
         refused(
             selectors(
                 "[{networkSelectionType: DefaultNetwork}, {networkSelectionType: DefaultNetwork}]",
@@ -53,10 +50,7 @@ pub(crate) fn connects() -> Vec<Case> {
                 "networkSelectors[0]: Inconsistent selector: both networkSelectionType NetworkAttachmentDefinitions and networkAttachmentDefinitionSelector have to be set or neither",
             ],
         ),
-        refused(
-            subnets("[]"),
-            &["connectSubnets: should have at least 1 items"],
-        ),
+        refused(subnets("[]"), &["connectSubnets: should have at least 1 items"]),
         refused(
             subnets(
                 "[{cidr: 10.0.0.0/16, networkPrefix: 24}, {cidr: 10.1.0.0/16, networkPrefix: 24}, {cidr: 'fd00::/64', \
@@ -110,10 +104,7 @@ pub(crate) fn connects() -> Vec<Case> {
             subnets("[{cidr: 10.0.0.0/16, networkPrefix: 32}]"),
             &["connectSubnets[0]: NetworkPrefix must < 32 for ipv4 CIDR"],
         ),
-        refused(
-            connectivity("[]"),
-            &["connectivity: should have at least 1 items"],
-        ),
+        refused(connectivity("[]"), &["connectivity: should have at least 1 items"]),
         refused(
             connectivity("[PodNetwork, PodNetwork]"),
             &["connectivity: connectivity cannot contain duplicate values"],

@@ -18,11 +18,7 @@ pub(crate) struct Case {
 }
 
 pub(crate) const fn refused(new: &'static str, messages: &'static [&'static str]) -> Case {
-    Case {
-        new,
-        old: None,
-        messages,
-    }
+    Case { new, old: None, messages }
 }
 
 pub(crate) const fn change(
@@ -30,11 +26,7 @@ pub(crate) const fn change(
     new: &'static str,
     messages: &'static [&'static str],
 ) -> Case {
-    Case {
-        new,
-        old: Some(old),
-        messages,
-    }
+    Case { new, old: Some(old), messages }
 }
 
 /// Checks that definition and type accept valid objects and reject the cases with exactly their
@@ -43,11 +35,7 @@ fn check(definition: &Definition, valid: &[&str], cases: &[Case]) {
     for yaml in valid {
         let spec = spec(yaml);
         for old in [None, Some(&spec)] {
-            assert_eq!(
-                definition.validate(&spec, old).found,
-                BTreeSet::new(),
-                "{yaml}"
-            );
+            assert_eq!(definition.validate(&spec, old).found, BTreeSet::new(), "{yaml}");
             definition.compare(&spec, old).unwrap();
         }
     }
@@ -55,51 +43,26 @@ fn check(definition: &Definition, valid: &[&str], cases: &[Case]) {
     for case in cases {
         let (new, old) = (spec(case.new), case.old.map(spec));
         let expected: BTreeSet<_> = case.messages.iter().map(|&text| full(text)).collect();
-        assert_eq!(
-            definition.validate(&new, old.as_ref()).found,
-            expected,
-            "{}",
-            case.new
-        );
+        assert_eq!(definition.validate(&new, old.as_ref()).found, expected, "{}", case.new);
         definition.compare(&new, old.as_ref()).unwrap();
-        messages.extend(
-            expected
-                .iter()
-                .map(|text| text.split_once(": ").unwrap().1.to_owned()),
-        );
+        messages.extend(expected.iter().map(|text| text.split_once(": ").unwrap().1.to_owned()));
     }
     walk(&definition.schema, &mut |part| {
-        for rule in part.schema["x-kubernetes-validations"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
+        for rule in part.schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
             let message = rule["message"].as_str().unwrap();
-            assert!(
-                messages.contains(message),
-                "no case for {}: {message}",
-                part.path
-            );
+            assert!(messages.contains(message), "no case for {}: {message}", part.path);
         }
     });
 }
 
 /// Adds `spec` to the path of a message.
 fn full(text: &str) -> String {
-    if text.starts_with(": ") {
-        format!("spec{text}")
-    } else {
-        format!("spec.{text}")
-    }
+    if text.starts_with(": ") { format!("spec{text}") } else { format!("spec.{text}") }
 }
 
 #[test]
 fn connects() {
-    check(
-        &Definition::connect(),
-        &CONNECTS,
-        &crate::refused::connects(),
-    );
+    check(&Definition::connect(), &CONNECTS, &crate::refused::connects());
 }
 
 #[test]
@@ -109,11 +72,7 @@ fn networks() {
 
 #[test]
 fn cluster_networks() {
-    check(
-        &Definition::cluster_network(),
-        &CLUSTER_NETWORKS,
-        &cluster_network_cases(),
-    );
+    check(&Definition::cluster_network(), &CLUSTER_NETWORKS, &cluster_network_cases());
 }
 
 /// Cases of cluster-wide networks. The rules of layer2 and layer3 are those of
@@ -127,16 +86,9 @@ pub(crate) fn cluster_network_cases() -> Vec<Case> {
 /// Converts a case of a `UserDefinedNetwork` into one of a `ClusterUserDefinedNetwork`.
 fn moved(case: &Case) -> Case {
     let wrap = |yaml: &str| &*format!("{{namespaceSelector: {{}}, network: {yaml}}}").leak();
-    let messages: Vec<&str> = case
-        .messages
-        .iter()
-        .map(|text| &*format!("network.{text}").leak())
-        .collect();
-    Case {
-        new: wrap(case.new),
-        old: case.old.map(wrap),
-        messages: messages.leak(),
-    }
+    let messages: Vec<&str> =
+        case.messages.iter().map(|text| &*format!("network.{text}").leak()).collect();
+    Case { new: wrap(case.new), old: case.old.map(wrap), messages: messages.leak() }
 }
 
 #[test]
@@ -145,12 +97,7 @@ fn messages_of_the_schema_are_those_of_api_servers() {
     let validate = |change: fn(&mut Value)| {
         let mut spec = spec(CONNECTS[0]);
         change(&mut spec);
-        definition
-            .validate(&spec, None)
-            .found
-            .into_iter()
-            .collect::<Vec<_>>()
-            .join("; ")
+        definition.validate(&spec, None).found.into_iter().collect::<Vec<_>>().join("; ")
     };
     for (change, expected) in [
         (

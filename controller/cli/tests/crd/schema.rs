@@ -49,10 +49,8 @@ pub(crate) fn check(schema: &Value, value: &Value, path: &str, findings: &mut Fi
         && !allowed.contains(value)
     {
         let allowed: Vec<_> = allowed.iter().map(Value::to_string).collect();
-        let message = format!(
-            "Unsupported value: {value}: supported values: {}",
-            allowed.join(", ")
-        );
+        let message =
+            format!("Unsupported value: {value}: supported values: {}", allowed.join(", "));
         findings.add_final(path, message);
         // Here the type has more values than the schema allows, and a rule with this message.
         findings.is_misfit |= !path.ends_with("localnet.role") || value != "Primary";
@@ -102,22 +100,13 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
         && count > most
     {
         let noun = if most == 1 { "item" } else { "items" };
-        findings.add_final(
-            path,
-            format!("Too many: {count}: must have at most {most} {noun}"),
-        );
+        findings.add_final(path, format!("Too many: {count}: must have at most {most} {noun}"));
     }
     for (index, item) in items.iter().enumerate() {
-        check(
-            &schema["items"],
-            item,
-            &format!("{path}[{index}]"),
-            findings,
-        );
+        check(&schema["items"], item, &format!("{path}[{index}]"), findings);
     }
-    if let [Value::String(key)] = schema["x-kubernetes-list-map-keys"]
-        .as_array()
-        .map_or(&[][..], |keys| keys)
+    if let [Value::String(key)] =
+        schema["x-kubernetes-list-map-keys"].as_array().map_or(&[][..], |keys| keys)
     {
         for (index, item) in items.iter().enumerate() {
             let mut earlier = items[..index].iter();
@@ -127,10 +116,7 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
             {
                 let value = item.get(key).map(|value| json!({key: value}));
                 let value = value.unwrap_or_else(|| json!({}));
-                findings.add(
-                    &format!("{path}[{index}]"),
-                    format!("Duplicate value: {value}"),
-                );
+                findings.add(&format!("{path}[{index}]"), format!("Duplicate value: {value}"));
             }
         }
     }
@@ -171,9 +157,5 @@ fn integer(schema: &Value, number: i64, path: &str, findings: &mut Findings) {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

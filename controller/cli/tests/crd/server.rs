@@ -64,9 +64,7 @@ impl Server {
         let warnings = head.headers.get_all("warning").into_iter();
         Response {
             code: head.status.as_u16(),
-            warnings: warnings
-                .map(|text| text.to_str().unwrap().to_owned())
-                .collect(),
+            warnings: warnings.map(|text| text.to_str().unwrap().to_owned()).collect(),
             body: serde_json::from_slice(&body).unwrap_or_else(|_| text()),
         }
     }
@@ -86,10 +84,7 @@ impl Server {
     /// Creates a definition in the group of the tests, and waits until it is served.
     async fn define(&self, kind: &str) -> ServedKind {
         let mut definition = serde_json::to_value(printed(kind)).unwrap();
-        let plural = definition["spec"]["names"]["plural"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let plural = definition["spec"]["names"]["plural"].as_str().unwrap().to_owned();
         let scope = match definition["spec"]["scope"].as_str().unwrap() {
             "Namespaced" => "/namespaces/default",
             _ => "",
@@ -114,20 +109,11 @@ impl Server {
             conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
         })
         .await;
-        self.until(&kind.objects, |response| response.code == 200)
-            .await;
+        self.until(&kind.objects, |response| response.code == 200).await;
         let response = self.send("GET", &kind.definition, &Value::Null).await;
-        let conditions = response.body["status"]["conditions"]
-            .as_array()
-            .unwrap()
-            .iter();
+        let conditions = response.body["status"]["conditions"].as_array().unwrap().iter();
         let conditions: BTreeSet<_> = conditions
-            .map(|one| {
-                (
-                    one["type"].as_str().unwrap(),
-                    one["status"].as_str().unwrap(),
-                )
-            })
+            .map(|one| (one["type"].as_str().unwrap(), one["status"].as_str().unwrap()))
             .collect();
         let valid = [("Established", "True"), ("NamesAccepted", "True")];
         assert_eq!(conditions, BTreeSet::from(valid), "{name}");
@@ -136,8 +122,7 @@ impl Server {
 
     async fn remove(&self, kind: &ServedKind) {
         self.send("DELETE", &kind.definition, &Value::Null).await;
-        self.until(&kind.definition, |response| response.code == 404)
-            .await;
+        self.until(&kind.definition, |response| response.code == 404).await;
     }
 }
 
@@ -205,17 +190,9 @@ fn difference(expected: &Findings, response: &Response) -> Option<String> {
     if response.code != 422 {
         return Some("not refused".to_owned());
     }
-    let causes = response.body["details"]["causes"]
-        .as_array()
-        .unwrap()
-        .iter();
+    let causes = response.body["details"]["causes"].as_array().unwrap().iter();
     let mut causes: BTreeSet<_> = causes
-        .map(|cause| {
-            (
-                cause["field"].as_str().unwrap(),
-                cause["message"].as_str().unwrap(),
-            )
-        })
+        .map(|cause| (cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap()))
         .collect();
     if expected.ends_validation {
         causes.retain(|(_, message)| !message.contains("some validation rules were not checked"));
@@ -241,31 +218,15 @@ async fn a_real_server_validates_objects_in_the_same_way() {
         return;
     };
     for (definition, kind, valid, cases) in [
-        (
-            Definition::connect(),
-            KINDS[0],
-            &CONNECTS[..],
-            crate::refused::connects(),
-        ),
-        (
-            Definition::network(),
-            KINDS[1],
-            &NETWORKS,
-            crate::refused::NETWORKS.to_vec(),
-        ),
-        (
-            Definition::cluster_network(),
-            KINDS[2],
-            &CLUSTER_NETWORKS,
-            cluster_network_cases(),
-        ),
+        (Definition::connect(), KINDS[0], &CONNECTS[..], crate::refused::connects()),
+        (Definition::network(), KINDS[1], &NETWORKS, crate::refused::NETWORKS.to_vec()),
+        (Definition::cluster_network(), KINDS[2], &CLUSTER_NETWORKS, cluster_network_cases()),
     ] {
         let kind = server.define(kind).await;
         for yaml in valid {
             let spec = spec(yaml);
             kind.check(&server, &Findings::default(), &spec, None).await;
-            kind.check(&server, &Findings::default(), &spec, Some(&spec))
-                .await;
+            kind.check(&server, &Findings::default(), &spec, Some(&spec)).await;
         }
         for case in cases {
             let (new, old) = (spec(case.new), case.old.map(spec));
@@ -274,17 +235,12 @@ async fn a_real_server_validates_objects_in_the_same_way() {
         }
         let mut runner = TestRunner::deterministic();
         for index in 0..GENERATED_OBJECTS {
-            let numbers = crate::agreement::decisions()
-                .new_tree(&mut runner)
-                .unwrap()
-                .current();
+            let numbers = crate::agreement::decisions().new_tree(&mut runner).unwrap().current();
             let old = spec(valid[index % valid.len()]);
             let new = changed(&definition, &old, &mut Decisions(numbers.iter()));
-            kind.check(&server, &definition.validate(&new, None), &new, None)
-                .await;
+            kind.check(&server, &definition.validate(&new, None), &new, None).await;
             let old = Some(&old).filter(|_| index % 4 == 0);
-            kind.check(&server, &definition.validate(&new, old), &new, old)
-                .await;
+            kind.check(&server, &definition.validate(&new, old), &new, old).await;
         }
         server.remove(&kind).await;
     }
@@ -307,10 +263,8 @@ async fn a_real_server_takes_all_definitions_and_policies() {
             "ValidatingAdmissionPolicyBinding" => "validatingadmissionpolicybindings",
             _ => continue,
         };
-        object["metadata"]["name"] = json!(format!(
-            "patchbay-test-{}",
-            object["metadata"]["name"].as_str().unwrap()
-        ));
+        object["metadata"]["name"] =
+            json!(format!("patchbay-test-{}", object["metadata"]["name"].as_str().unwrap()));
         let path = format!(
             "/apis/admissionregistration.k8s.io/v1/{plural}?dryRun=All&fieldValidation=Strict"
         );

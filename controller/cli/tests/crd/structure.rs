@@ -27,35 +27,17 @@ pub(crate) struct Part<'a> {
 pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut dyn FnMut(&Part<'a>)) {
     fn down<'a>(part: &Part<'a>, visit: &mut dyn FnMut(&Part<'a>)) {
         visit(part);
-        let Part {
-            path,
-            schema,
-            count,
-            is_correlatable,
-        } = part;
+        let Part { path, schema, count, is_correlatable } = part;
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let path = format!("{path}.{name}");
             down(
-                &Part {
-                    path,
-                    schema: property,
-                    count: *count,
-                    is_correlatable: *is_correlatable,
-                },
+                &Part { path, schema: property, count: *count, is_correlatable: *is_correlatable },
                 visit,
             );
         }
         for (name, below, keeps) in [
-            (
-                "items",
-                &schema["items"],
-                schema["x-kubernetes-list-type"] == "map",
-            ),
-            (
-                "additionalProperties",
-                &schema["additionalProperties"],
-                true,
-            ),
+            ("items", &schema["items"], schema["x-kubernetes-list-type"] == "map"),
+            ("additionalProperties", &schema["additionalProperties"], true),
         ] {
             if below.is_object() {
                 let most = schema["maxItems"].as_u64().unwrap_or(u64::MAX);
@@ -72,15 +54,7 @@ pub(crate) fn walk<'a>(schema: &'a Value, visit: &mut dyn FnMut(&Part<'a>)) {
             }
         }
     }
-    down(
-        &Part {
-            path: String::new(),
-            schema,
-            count: 1,
-            is_correlatable: true,
-        },
-        visit,
-    );
+    down(&Part { path: String::new(), schema, count: 1, is_correlatable: true }, visit);
 }
 
 fn schema(kind: &str) -> Value {
@@ -112,19 +86,12 @@ fn schemas_are_structural_without_nullable_and_defaults() {
                 assert!(schema[word].is_null(), "{place}: {word}");
             }
             let one_of = ["object", "array", "string", "integer"];
-            assert!(
-                one_of.contains(&schema["type"].as_str().unwrap()),
-                "{place}"
-            );
+            assert!(one_of.contains(&schema["type"].as_str().unwrap()), "{place}");
             assert!(
                 schema["properties"].is_null() || schema["additionalProperties"].is_null(),
                 "{place}"
             );
-            assert_eq!(
-                schema["type"] == "array",
-                schema["items"].is_object(),
-                "{place}"
-            );
+            assert_eq!(schema["type"] == "array", schema["items"].is_object(), "{place}");
             assert_eq!(
                 schema["type"] == "array",
                 schema["x-kubernetes-list-type"].is_string(),
@@ -136,16 +103,9 @@ fn schemas_are_structural_without_nullable_and_defaults() {
                     "{place}: {name} is required"
                 );
             }
-            for key in schema["x-kubernetes-list-map-keys"]
-                .as_array()
-                .into_iter()
-                .flatten()
-            {
+            for key in schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten() {
                 let item = &schema["items"];
-                assert!(
-                    item["required"].as_array().unwrap().contains(key),
-                    "{place}: {key}"
-                );
+                assert!(item["required"].as_array().unwrap().contains(key), "{place}: {key}");
                 assert_eq!(
                     item["properties"][key.as_str().unwrap()]["type"],
                     "string",
@@ -160,17 +120,8 @@ fn schemas_are_structural_without_nullable_and_defaults() {
 fn rules_stand_where_api_servers_accept_them() {
     for kind in KINDS {
         let schema = schema(kind);
-        walk(&schema, &mut |Part {
-                                path,
-                                schema,
-                                is_correlatable,
-                                ..
-                            }| {
-            for rule in schema["x-kubernetes-validations"]
-                .as_array()
-                .into_iter()
-                .flatten()
-            {
+        walk(&schema, &mut |Part { path, schema, is_correlatable, .. }| {
+            for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
                 let cel = rule["rule"].as_str().unwrap();
                 let place = format!("{kind}{path}: {cel}");
                 assert!(
@@ -225,13 +176,7 @@ fn identities() {
             "network-attachment-definition",
             "net-attach-def",
         ),
-        (
-            "IPAMClaim",
-            "Namespaced",
-            "ipamclaims.k8s.cni.cncf.io",
-            "ipamclaim",
-            "",
-        ),
+        ("IPAMClaim", "Namespaced", "ipamclaims.k8s.cni.cncf.io", "ipamclaim", ""),
     ] {
         let definition = printed(kind);
         let names = &definition.spec.names;
@@ -241,22 +186,12 @@ fn identities() {
             (definition.spec.scope.as_str(), names.singular.as_deref()),
             (scope, Some(singular))
         );
-        assert_eq!(
-            names.list_kind.as_deref(),
-            Some(format!("{kind}List").as_str())
-        );
-        assert_eq!(
-            names.short_names.clone().unwrap_or_default().concat(),
-            short
-        );
-        let [version] = &definition.spec.versions[..] else {
-            panic!("{kind} has one version")
-        };
+        assert_eq!(names.list_kind.as_deref(), Some(format!("{kind}List").as_str()));
+        assert_eq!(names.short_names.clone().unwrap_or_default().concat(), short);
+        let [version] = &definition.spec.versions[..] else { panic!("{kind} has one version") };
         assert!(version.served && version.storage);
-        let own_status = version
-            .subresources
-            .as_ref()
-            .is_some_and(|subresources| subresources.status.is_some());
+        let own_status =
+            version.subresources.as_ref().is_some_and(|subresources| subresources.status.is_some());
         assert_eq!(own_status, kind != "NetworkAttachmentDefinition", "{kind}");
         let columns = version.additional_printer_columns.iter().flatten();
         let columns: Vec<_> = columns.map(|column| column.name.as_str()).collect();
@@ -275,15 +210,9 @@ fn identities() {
 fn conditions_have_the_limits_of_kubernetes() {
     let schema = schema("ClusterNetworkConnect");
     let status = &schema["properties"]["status"];
-    assert_eq!(
-        status["properties"]["status"]["enum"],
-        serde_json::json!(["Success", "Failure"])
-    );
+    assert_eq!(status["properties"]["status"]["enum"], serde_json::json!(["Success", "Failure"]));
     let conditions = &status["properties"]["conditions"];
-    assert_eq!(
-        conditions["x-kubernetes-list-map-keys"],
-        serde_json::json!(["type"])
-    );
+    assert_eq!(conditions["x-kubernetes-list-map-keys"], serde_json::json!(["type"]));
     let condition = &conditions["items"];
     let required = serde_json::json!(["lastTransitionTime", "message", "reason", "status", "type"]);
     assert_eq!(condition["required"], required);

@@ -8,9 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Subcommands of cargo that the documents may use.
-const SUBCOMMANDS: [&str; 11] = [
-    "add", "bench", "build", "check", "clippy", "doc", "fmt", "install", "run", "test", "tree",
-];
+const SUBCOMMANDS: [&str; 11] =
+    ["add", "bench", "build", "check", "clippy", "doc", "fmt", "install", "run", "test", "tree"];
 
 /// Flags that name a target. In the text they may stand without `cargo`.
 pub(crate) const TARGET_FLAGS: [&str; 4] = ["--bench", "--bin", "--example", "--test"];
@@ -34,13 +33,7 @@ pub(crate) type Started = (String, Vec<String>);
 impl Workspace {
     pub(crate) fn read(root: &Path) -> Self {
         let output = Command::new(env!("CARGO"))
-            .args([
-                "metadata",
-                "--no-deps",
-                "--offline",
-                "--format-version",
-                "1",
-            ])
+            .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
             .current_dir(root)
             .output();
         let output = output.expect("cargo runs").stdout;
@@ -63,13 +56,11 @@ impl Workspace {
             let name = line.strip_prefix("[profile.")?.strip_suffix(']')?;
             Some(name.to_owned())
         });
-        let aliases = lines_of(".cargo/config.toml")
-            .into_iter()
-            .filter_map(|line| {
-                let (name, value) = line.split_once(" = \"")?;
-                let words = value.trim_end_matches('"').split_whitespace();
-                Some((name.to_owned(), words.map(str::to_owned).collect()))
-            });
+        let aliases = lines_of(".cargo/config.toml").into_iter().filter_map(|line| {
+            let (name, value) = line.split_once(" = \"")?;
+            let words = value.trim_end_matches('"').split_whitespace();
+            Some((name.to_owned(), words.map(str::to_owned).collect()))
+        });
         Self {
             packages,
             targets,
@@ -117,9 +108,7 @@ impl Workspace {
         }
         let program_arguments = own.next().unwrap_or_default().to_vec();
         let is_run = subcommand == "run";
-        Ok(binary
-            .filter(|_| is_run)
-            .map(|binary| (binary, program_arguments)))
+        Ok(binary.filter(|_| is_run).map(|binary| (binary, program_arguments)))
     }
 
     fn has_target(&self, kind: &str, name: &str) -> bool {

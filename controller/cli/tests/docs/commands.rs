@@ -24,17 +24,10 @@ impl fmt::Display for Command {
 pub(crate) fn shell_commands(block: &str) -> Vec<Command> {
     let joined = block.replace("\\\n", " ");
     let is_transcript = joined.lines().any(|line| line.starts_with("$ "));
-    let lines = joined.lines().filter_map(|line| {
-        if is_transcript {
-            line.strip_prefix("$ ")
-        } else {
-            Some(line)
-        }
-    });
-    lines
-        .flat_map(|line| line.split(['|', ';', '&']))
-        .filter_map(command)
-        .collect()
+    let lines = joined
+        .lines()
+        .filter_map(|line| if is_transcript { line.strip_prefix("$ ") } else { Some(line) });
+    lines.flat_map(|line| line.split(['|', ';', '&'])).filter_map(command).collect()
 }
 
 /// Returns the code spans that are commands, or flags of cargo that name a target.
@@ -44,11 +37,7 @@ pub(crate) fn inline_commands(spans: &[String]) -> Vec<Command> {
         .filter(|span| span.contains(' '))
         .filter_map(|span| {
             let is_target = TARGET_FLAGS.iter().any(|flag| span.starts_with(flag));
-            if is_target {
-                command(&format!("cargo test {span}"))
-            } else {
-                command(span)
-            }
+            if is_target { command(&format!("cargo test {span}")) } else { command(span) }
         })
         .filter(|command| PROGRAMS.contains(&&*command.program))
         .collect()
@@ -81,9 +70,6 @@ fn commands_are_found_in_blocks_and_transcripts() {
         let commands = shell_commands(text).into_iter();
         commands.map(|command| command.to_string()).collect()
     };
-    assert_eq!(
-        program("RUST_LOG=info a -x \\\n  y  # why\nb | c"),
-        ["a -x y", "b ", "c "]
-    );
+    assert_eq!(program("RUST_LOG=info a -x \\\n  y  # why\nb | c"), ["a -x y", "b ", "c "]);
     assert_eq!(program("$ a b\nits output\n"), ["a b"]);
 }

@@ -131,14 +131,9 @@ fn every_name_of_the_glossary_exists() {
 #[test]
 fn the_glossary_has_few_private_terms() {
     let repository = Repository::find();
-    let glossary = repository
-        .markdown()
-        .find(|(path, _)| path.ends_with(GLOSSARY));
+    let glossary = repository.markdown().find(|(path, _)| path.ends_with(GLOSSARY));
     let (_, text) = glossary.expect("there is a glossary");
-    let terms = text
-        .lines()
-        .filter(|line| line.contains(PRIVATE_TERM))
-        .count();
+    let terms = text.lines().filter(|line| line.contains(PRIVATE_TERM)).count();
     assert!((1..=MAX_PRIVATE_TERMS).contains(&terms), "{terms}");
 }
 
@@ -148,10 +143,7 @@ fn every_sentence_is_short() {
     for (path, text) in Repository::find().markdown() {
         for sentence in sentences(&text) {
             if sentence.words > MAX_SENTENCE_WORDS {
-                long.push(format!(
-                    "{path}: {} words: {}",
-                    sentence.words, sentence.text
-                ));
+                long.push(format!("{path}: {} words: {}", sentence.words, sentence.text));
             }
         }
     }

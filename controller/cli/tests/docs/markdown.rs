@@ -41,20 +41,15 @@ pub(crate) fn is_shell(language: &str) -> bool {
 impl Document {
     /// Parses the Markdown that the repository's documents use.
     pub(crate) fn parse(path: PathBuf, text: &str) -> Self {
-        let mut document = Self {
-            path,
-            ..Self::default()
-        };
+        let mut document = Self { path, ..Self::default() };
         let mut prose = String::new();
         let mut open: Option<Block> = None;
         for line in text.lines() {
             let fence = line.trim_start().strip_prefix("```");
             match (&mut open, fence) {
                 (None, Some(language)) => {
-                    open = Some(Block {
-                        language: language.trim().to_owned(),
-                        text: String::new(),
-                    });
+                    open =
+                        Some(Block { language: language.trim().to_owned(), text: String::new() });
                 }
                 (Some(_), Some(_)) => document.blocks.extend(open.take()),
                 (Some(block), None) => block.text.extend([line, "\n"]),

@@ -71,10 +71,7 @@ impl Program {
                     let text = help(&[&name]);
                     let nested = names(&text).into_iter().filter(|name| name != "help");
                     let nested = nested.flat_map(|nested| flags(&help(&[&name, &nested])));
-                    Subcommand {
-                        flags: flags(&text).into_iter().chain(nested).collect(),
-                        name,
-                    }
+                    Subcommand { flags: flags(&text).into_iter().chain(nested).collect(), name }
                 })
                 .collect(),
         };

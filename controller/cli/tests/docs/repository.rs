@@ -7,18 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::markdown::Document;
 
 /// Endings of file names by which a word is taken for a path.
-const EXTENSIONS: [&str; 10] = [
-    "case",
-    "json",
-    "md",
-    "ovsschema",
-    "py",
-    "rs",
-    "sh",
-    "svg",
-    "toml",
-    "yaml",
-];
+const EXTENSIONS: [&str; 10] =
+    ["case", "json", "md", "ovsschema", "py", "rs", "sh", "svg", "toml", "yaml"];
 
 /// All paths of the repository.
 #[derive(Debug)]
@@ -129,12 +119,9 @@ impl Repository {
         let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
         let file = match path {
             "" => self.root.join(&document.path),
-            path => self
-                .root
-                .join(&document.path)
-                .parent()
-                .expect("a file is in a folder")
-                .join(path),
+            path => {
+                self.root.join(&document.path).parent().expect("a file is in a folder").join(path)
+            }
         };
         if anchor.is_empty() {
             return file.exists();
@@ -173,10 +160,7 @@ impl Repository {
     /// Returns `true` if the repository has a path that ends with this one. `{a,b}` stands for
     /// both, `*` for anything in one name.
     pub(crate) fn has_path(&self, path: &str) -> bool {
-        let path = path
-            .trim_start_matches("./")
-            .trim_start_matches("../")
-            .trim_end_matches('/');
+        let path = path.trim_start_matches("./").trim_start_matches("../").trim_end_matches('/');
         expand(path).iter().all(|path| {
             let wanted: Vec<&str> = path.split('/').collect();
             self.paths.iter().any(|known| {
@@ -184,9 +168,7 @@ impl Repository {
                 let start = known.len().checked_sub(wanted.len());
                 start.is_some_and(|start| {
                     let pairs = known[start..].iter().zip(&wanted);
-                    pairs
-                        .into_iter()
-                        .all(|(known, wanted)| matches(known, wanted))
+                    pairs.into_iter().all(|(known, wanted)| matches(known, wanted))
                 })
             })
         })
@@ -201,10 +183,7 @@ fn expand(path: &str) -> Vec<String> {
     let Some((choices, after)) = rest.split_once('}') else {
         return vec![path.to_owned()];
     };
-    choices
-        .split(',')
-        .flat_map(|choice| expand(&format!("{before}{choice}{after}")))
-        .collect()
+    choices.split(',').flat_map(|choice| expand(&format!("{before}{choice}{after}"))).collect()
 }
 
 /// Compares a name with a pattern of at most one `*`.

@@ -33,10 +33,7 @@ pub(crate) fn sentences(markdown: &str) -> Vec<Sentence> {
 }
 
 fn sentence(words: &[&str]) -> Sentence {
-    Sentence {
-        words: words.len(),
-        text: words.join(" "),
-    }
+    Sentence { words: words.len(), text: words.join(" ") }
 }
 
 /// Removes fenced blocks, code and marks of emphasis.

@@ -16,22 +16,12 @@ use crate::testbed::{CONNECT, Testbed, ZONE, accepted, eventually, subnets, tunn
 use crate::zone_database::Zone;
 
 fn patches(path: &'static str, code: u16, times: usize) -> Fault {
-    Fault {
-        method: "PATCH",
-        path,
-        reply: Reply::Status(code, None),
-        times,
-    }
+    Fault { method: "PATCH", path, reply: Reply::Status(code, None), times }
 }
 
 fn connect_routers(zone: &Zone) -> Vec<String> {
-    let routers = zone
-        .rows::<LogicalRouter>()
-        .into_iter()
-        .map(|router| router.name);
-    routers
-        .filter(|name| name.starts_with("connect_router_"))
-        .collect()
+    let routers = zone.rows::<LogicalRouter>().into_iter().map(|router| router.name);
+    routers.filter(|name| name.starts_with("connect_router_")).collect()
 }
 
 #[tokio::test]
@@ -52,18 +42,9 @@ async fn a_lost_watch_continues_where_it_ended() {
             .count()
     };
     // A list, a watch, a look at the present version, and a watch from where the first one ended.
-    eventually("the watch goes on", async || {
-        (lists(&bed) == 4).then_some(())
-    })
-    .await;
-    bed.connects()
-        .delete(CONNECT, &DeleteParams::default())
-        .await
-        .unwrap();
-    zone.until("the router is gone", |zone| {
-        connect_routers(zone).is_empty().then_some(())
-    })
-    .await;
+    eventually("the watch goes on", async || (lists(&bed) == 4).then_some(())).await;
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    zone.until("the router is gone", |zone| connect_routers(zone).is_empty().then_some(())).await;
     cluster.stop().await;
     node.stop().await;
 }
@@ -76,18 +57,13 @@ async fn changes_are_seen_although_history_was_forgotten() {
         let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
         bed.connect().await;
         bed.until_allocated(2).await;
-        zone.until("it is connected", |zone| {
-            (!connect_routers(zone).is_empty()).then_some(())
-        })
-        .await;
+        zone.until("it is connected", |zone| (!connect_routers(zone).is_empty()).then_some(()))
+            .await;
 
         let mut other = crate::testbed::connect();
         other.metadata.name = Some("other".to_owned());
         other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
-        bed.connects()
-            .delete(CONNECT, &DeleteParams::default())
-            .await
-            .unwrap();
+        bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
         bed.create(&other).await;
         bed.api().forget_history(gone_at_start);
 
@@ -106,10 +82,7 @@ async fn conflicts_and_throttling_are_waited_out() {
     let connects = "/clusternetworkconnects/";
     bed.api().fail(patches(connects, 409, 2));
     bed.api().fail(patches(connects, 500, 2));
-    bed.api().fail(Fault {
-        reply: Reply::Status(429, Some(1)),
-        ..patches(connects, 429, 1)
-    });
+    bed.api().fail(Fault { reply: Reply::Status(429, Some(1)), ..patches(connects, 429, 1) });
     bed.api().fail(patches("/status", 409, 2));
     let cluster = bed.run_cluster("one");
     bed.connect().await;
@@ -123,11 +96,7 @@ async fn conflicts_and_throttling_are_waited_out() {
         .filter(|request| request.writes_connect())
         .map(|request| request.status)
         .collect();
-    assert_eq!(
-        codes.iter().filter(|code| **code == 200).count(),
-        3,
-        "{codes:?}"
-    );
+    assert_eq!(codes.iter().filter(|code| **code == 200).count(), 3, "{codes:?}");
     cluster.stop().await;
 }
 
@@ -167,18 +136,13 @@ async fn a_connect_that_cannot_be_decoded_keeps_its_allocations_and_rows() {
     let (cluster, node) = (bed.run_cluster("one"), bed.run_zone(&zone));
     bed.connect().await;
     let before = bed.until_allocated(2).await;
-    zone.until("it is connected", |zone| {
-        (!connect_routers(zone).is_empty()).then_some(())
-    })
-    .await;
+    zone.until("it is connected", |zone| (!connect_routers(zone).is_empty()).then_some(())).await;
 
     // A later version of the resource; the in-process server validates nothing.
     let resource = ApiResource::erase::<ClusterNetworkConnect>(&());
     let raw = Api::<DynamicObject>::all_with(bed.client.clone(), &resource);
     let patch = json!({"spec": {"connectivity": ["PodNetwork", "HostNetwork"]}});
-    raw.patch(CONNECT, &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .unwrap();
+    raw.patch(CONNECT, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     let refused = async || {
         let object = raw.get(CONNECT).await.unwrap();
         let condition = object.data["status"]["conditions"][0].clone();
@@ -201,25 +165,17 @@ async fn a_connect_that_cannot_be_decoded_keeps_its_allocations_and_rows() {
     other.metadata.name = Some("other".to_owned());
     other.spec.connect_subnets[0].cidr = "192.170.0.0/16".to_owned();
     bed.create(&other).await;
-    zone.until("another one is connected", |zone| {
-        (connect_routers(zone).len() == 2).then_some(())
-    })
-    .await;
+    zone.until("another one is connected", |zone| (connect_routers(zone).len() == 2).then_some(()))
+        .await;
     let object = raw.get(CONNECT).await.unwrap();
     assert_eq!(object.annotations(), before.annotations());
     assert!(zone.snapshot().row_count() > rows);
     let other = bed.connects().get("other").await.unwrap();
-    assert_ne!(
-        tunnel_key(&other),
-        tunnel_key(&before),
-        "its key is not allocated again"
-    );
+    assert_ne!(tunnel_key(&other), tunnel_key(&before), "its key is not allocated again");
 
     // Once it can be decoded again, it has its former allocations.
     let patch = json!({"spec": {"connectivity": ["PodNetwork"]}});
-    raw.patch(CONNECT, &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .unwrap();
+    raw.patch(CONNECT, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     let after = bed.until_allocated(2).await;
     assert_eq!(subnets(&after), subnets(&before));
     assert_eq!(tunnel_key(&after), tunnel_key(&before));
@@ -264,21 +220,14 @@ async fn objects_on_later_pages_count() {
 async fn a_list_without_end_is_retried_after_delays() {
     let bed = Testbed::simulated().await;
     let path = "/network-attachment-definitions$";
-    bed.api().fail(Fault {
-        method: "LIST",
-        path,
-        reply: Reply::SameToken,
-        times: usize::MAX,
-    });
+    bed.api().fail(Fault { method: "LIST", path, reply: Reply::SameToken, times: usize::MAX });
     let begun = Instant::now();
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let lists = |bed: &Testbed| {
         let requests = bed.api().requests();
         let lists = requests.iter().filter(|one| !one.user.is_empty());
-        lists
-            .filter(|one| one.path.ends_with("/network-attachment-definitions"))
-            .count()
+        lists.filter(|one| one.path.ends_with("/network-attachment-definitions")).count()
     };
     let count = eventually("three lists have failed", async || {
         let lists = lists(&bed);

@@ -31,10 +31,7 @@ async fn the_documents_example_gets_its_annotations() {
     assert_eq!(json!(status.status), "Success");
     let condition = &status.conditions[0];
     assert_eq!(condition.reason, "ResourceAllocationSucceeded");
-    assert_eq!(
-        condition.message,
-        "All validation checks passed successfully"
-    );
+    assert_eq!(condition.message, "All validation checks passed successfully");
     assert_eq!(condition.observed_generation, Some(1));
 
     let managers: Vec<_> = connect
@@ -44,10 +41,7 @@ async fn the_documents_example_gets_its_annotations() {
         .map(|entry| {
             let fields = json!(entry.fields_v1);
             let annotations = &fields["f:metadata"]["f:annotations"];
-            let keys = annotations
-                .as_object()
-                .into_iter()
-                .flat_map(|keys| keys.keys().cloned());
+            let keys = annotations.as_object().into_iter().flat_map(|keys| keys.keys().cloned());
             (
                 entry.manager.as_deref().unwrap_or_default(),
                 entry.subresource.as_deref(),
@@ -56,11 +50,7 @@ async fn the_documents_example_gets_its_annotations() {
         })
         .collect();
     let expected = [
-        (
-            "clustermanager-networkconnect-controller",
-            Some("status"),
-            vec![],
-        ),
+        ("clustermanager-networkconnect-controller", Some("status"), vec![]),
         (
             "ovn-kubernetes-network-connect-controller-subnet-annotation",
             None,
@@ -73,17 +63,11 @@ async fn the_documents_example_gets_its_annotations() {
         ),
     ];
     for manager in expected {
-        assert!(
-            managers.contains(&manager),
-            "{manager:?} is not in {managers:?}"
-        );
+        assert!(managers.contains(&manager), "{manager:?} is not in {managers:?}");
     }
     eventually("an event `Accepted`", async || {
         let events = bed.events().await;
-        events
-            .iter()
-            .any(|(reason, _)| reason == "Accepted")
-            .then_some(())
+        events.iter().any(|(reason, _)| reason == "Accepted").then_some(())
     })
     .await;
     cluster.stop().await;
@@ -142,10 +126,7 @@ async fn an_overlapping_connect_is_rejected_until_the_other_one_is_deleted() {
     assert_eq!(json!(refused.status.as_ref().unwrap().status), "Failure");
     assert_eq!(tunnel_key(&bed.connected().await), tunnel_key(&before));
 
-    bed.connects()
-        .delete(CONNECT, &DeleteParams::default())
-        .await
-        .unwrap();
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
     eventually("the second is accepted", async || {
         let second = bed.connects().get("second").await.unwrap();
         (accepted(&second)?.0 == "True" && subnets(&second).len() == 2).then_some(())
@@ -168,8 +149,7 @@ async fn selection_follows_labels() {
     let (blue, _) = subnets(&after).pop_first().unwrap();
     assert_eq!(subnets(&after)[&blue], subnets(&before)[&blue]);
 
-    bed.label_nad("green", &json!({"app": "colored-enterprise"}))
-        .await;
+    bed.label_nad("green", &json!({"app": "colored-enterprise"})).await;
     bed.until_allocated(2).await;
     cluster.stop().await;
     bed.clear().await;
@@ -186,10 +166,7 @@ async fn edits_by_others_are_reverted() {
         "example.org/note": "mine",
     }}});
     let params = PatchParams::default();
-    bed.connects()
-        .patch(CONNECT, &params, &Patch::Merge(edit))
-        .await
-        .unwrap();
+    bed.connects().patch(CONNECT, &params, &Patch::Merge(edit)).await.unwrap();
     let after = bed.until_allocated(2).await;
     assert_eq!(subnets(&after), subnets(&before));
     assert_eq!(after.annotations()["example.org/note"], "mine");
@@ -203,10 +180,7 @@ async fn a_recreated_connect_gets_new_allocations() {
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     let before = bed.until_allocated(2).await;
-    bed.connects()
-        .delete(CONNECT, &DeleteParams::default())
-        .await
-        .unwrap();
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
     bed.connect().await;
     let after = bed.until_allocated(2).await;
     assert_ne!(after.uid(), before.uid());
@@ -229,18 +203,14 @@ async fn annotations_that_cannot_be_decoded_are_not_overwritten() {
         let names = ports.map(|port| port.name);
         names.filter(|name| name.starts_with("crtor-")).count()
     };
-    zone.until("it is connected", |zone| (ports(zone) == 6).then_some(()))
-        .await;
+    zone.until("it is connected", |zone| (ports(zone) == 6).then_some(())).await;
     // Others edit a ClusterNetworkConnect and a node while the controller is stopped.
     both.stop().await;
     let patch =
         |key: &str, value: &str| Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
     let params = PatchParams::default();
     let broken = patch("k8s.ovn.org/network-connect-subnet", "{");
-    bed.connects()
-        .patch(CONNECT, &params, &broken)
-        .await
-        .unwrap();
+    bed.connects().patch(CONNECT, &params, &broken).await.unwrap();
     let both = bed.run("one", true, Some(&zone));
     let (_, message) = eventually("the status is `False`", async || {
         accepted(&bed.connected().await).filter(|(status, _)| status == "False")
@@ -248,37 +218,19 @@ async fn annotations_that_cannot_be_decoded_are_not_overwritten() {
     .await;
     let expected = "failed to initialize subnet allocator for CNC blue-green-connect: annotation k8s.ovn.org/network-connect-subnet: ";
     assert!(message.starts_with(expected), "{message}");
-    assert_eq!(
-        bed.connected().await.annotations()["k8s.ovn.org/network-connect-subnet"],
-        "{"
-    );
+    assert_eq!(bed.connected().await.annotations()["k8s.ovn.org/network-connect-subnet"], "{");
     assert_eq!(ports(&zone), 6, "what was connected stays");
 
     let mended = patch("k8s.ovn.org/network-connect-subnet", "{}");
-    bed.connects()
-        .patch(CONNECT, &params, &mended)
-        .await
-        .unwrap();
+    bed.connects().patch(CONNECT, &params, &mended).await.unwrap();
     bed.until_allocated(2).await;
 
     // An annotation of a node that cannot be decoded keeps its last value.
-    for (key, value) in [
-        ("k8s.ovn.org/node-id", "two"),
-        ("k8s.ovn.org/node-subnets", "[]"),
-    ] {
-        bed.nodes()
-            .patch("ovn-worker2", &params, &patch(key, value))
-            .await
-            .unwrap();
+    for (key, value) in [("k8s.ovn.org/node-id", "two"), ("k8s.ovn.org/node-subnets", "[]")] {
+        bed.nodes().patch("ovn-worker2", &params, &patch(key, value)).await.unwrap();
     }
-    bed.nodes()
-        .delete("ovn-control-plane", &DeleteParams::default())
-        .await
-        .unwrap();
-    zone.until("another node is gone", |zone| {
-        (ports(zone) == 4).then_some(())
-    })
-    .await;
+    bed.nodes().delete("ovn-control-plane", &DeleteParams::default()).await.unwrap();
+    zone.until("another node is gone", |zone| (ports(zone) == 4).then_some(())).await;
     both.stop().await;
     bed.clear().await;
 }
@@ -318,14 +270,8 @@ async fn contradictory_annotations_are_reported_and_do_not_stop_the_rest() {
     let connect = bed.connected().await;
     let mut entries = subnets(&connect);
     entries.insert("layer3_99".to_owned(), json!({"ipv4": "192.168.9.0/24"}));
-    let added = patch(
-        "k8s.ovn.org/network-connect-subnet",
-        &json!(entries).to_string(),
-    );
-    bed.connects()
-        .patch(CONNECT, &params, &added)
-        .await
-        .unwrap();
+    let added = patch("k8s.ovn.org/network-connect-subnet", &json!(entries).to_string());
+    bed.connects().patch(CONNECT, &params, &added).await.unwrap();
     let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
     eventually("the zone reports it", async || {
         let report = reports.get(&format!("patchbay-zone-{ZONE}")).await.unwrap();

@@ -52,10 +52,8 @@ async fn the_command_connects_networks_and_releases_the_lease_at_its_end() {
         .unwrap();
     bed.connect().await;
     bed.until_allocated(2).await;
-    zone.until("networks are connected", |zone| {
-        (zone.connect_policies().len() == 2).then_some(())
-    })
-    .await;
+    zone.until("networks are connected", |zone| (zone.connect_policies().len() == 2).then_some(()))
+        .await;
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "ovn-kubernetes");
     let holder = async || {
         let lease = leases.get("patchbay-cluster").await.unwrap();
@@ -123,10 +121,7 @@ fn wrong_arguments_are_reported() {
         assert!(error.contains("'--namespace <NAMESPACE>': "), "{error}");
     }
     let error = error_of(&["run", "--mode", "cluster", "--kubeconfig", "none"]);
-    assert!(
-        error.starts_with("error: cannot use the cluster: cannot read none: "),
-        "{error}"
-    );
+    assert!(error.starts_with("error: cannot use the cluster: cannot read none: "), "{error}");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     let broken = |content: &str| {
@@ -139,8 +134,5 @@ fn wrong_arguments_are_reported() {
     assert!(error.starts_with(&format!("{place}line 1")), "{error}");
     assert_eq!(error.lines().count(), 1, "{error}");
     let error = broken("apiVersion: v1");
-    assert_eq!(
-        error,
-        format!("{place}failed to determine current context\n")
-    );
+    assert_eq!(error, format!("{place}failed to determine current context\n"));
 }

@@ -13,9 +13,7 @@ use crate::command::patchbay;
 use crate::testbed::{Testbed, ZONE, eventually};
 
 fn read(name: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../deploy")
-        .join(name);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(name);
     std::fs::read_to_string(file).unwrap()
 }
 
@@ -34,9 +32,7 @@ fn objects<T: DeserializeOwned + serde::Serialize>(name: &str, kind: &str) -> Ve
 /// The arguments of the container, as the kubelet passes them on the test's node.
 fn arguments(container: &Value) -> Vec<String> {
     let arguments = container["args"].as_array().unwrap().iter();
-    arguments
-        .map(|argument| argument.as_str().unwrap().replace("$(K8S_NODE)", ZONE))
-        .collect()
+    arguments.map(|argument| argument.as_str().unwrap().replace("$(K8S_NODE)", ZONE)).collect()
 }
 
 /// Checks that the command accepts the arguments: its only error is that it does not run in a
@@ -71,15 +67,11 @@ fn the_manifests_arguments_are_valid() {
     let deployments = objects::<Deployment>("cluster.yaml", "Deployment");
     assert_eq!(deployments.len(), 1);
     let deployment = serde_json::to_value(&deployments[0]).unwrap();
-    is_understood(&arguments(
-        &deployment["spec"]["template"]["spec"]["containers"][0],
-    ));
+    is_understood(&arguments(&deployment["spec"]["template"]["spec"]["containers"][0]));
     let sets = objects::<DaemonSet>("zone.yaml", "DaemonSet");
     assert_eq!(sets.len(), 1);
     let set = serde_json::to_value(&sets[0]).unwrap();
-    is_understood(&arguments(
-        &set["spec"]["template"]["spec"]["containers"][0],
-    ));
+    is_understood(&arguments(&set["spec"]["template"]["spec"]["containers"][0]));
 }
 
 fn deploy(more: &[&str]) -> String {
@@ -97,9 +89,7 @@ fn the_command_prints_the_files() {
 /// Arguments of both controllers in printed manifests.
 fn controllers(text: &str) -> Vec<Vec<String>> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
-    let pods = objects
-        .iter()
-        .map(|object| &object["spec"]["template"]["spec"]);
+    let pods = objects.iter().map(|object| &object["spec"]["template"]["spec"]);
     let containers = pods.map(|pod| &pod["containers"][0]);
     let with_arguments = containers.filter(|one| one["args"].is_array());
     let controllers: Vec<_> = with_arguments.map(arguments).collect();
@@ -138,9 +128,7 @@ fn both_controllers_get_the_settings_of_the_cluster() {
 
 #[test]
 fn the_former_flag_of_dynamic_allocation_is_its_successor_with_a_warning() {
-    let output = patchbay(&["deploy", "--dynamic-udn", "--enable=multicast"])
-        .output()
-        .unwrap();
+    let output = patchbay(&["deploy", "--dynamic-udn", "--enable=multicast"]).output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.starts_with("warning: --dynamic-udn"), "{error}");
     assert!(error.contains("--enable dynamic-udn-allocation"), "{error}");
@@ -223,43 +211,23 @@ fn one_argument_moves_both_controllers_to_another_namespace() {
 fn printed(text: &str) -> Vec<(String, String)> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let names = objects
-        .iter()
-        .map(|object| (text(&object["kind"]), text(&object["metadata"]["name"])));
+    let names =
+        objects.iter().map(|object| (text(&object["kind"]), text(&object["metadata"]["name"])));
     names.collect()
 }
 
 #[test]
 fn the_namespace_and_other_definitions_are_printed_on_request() {
     let usual = printed(&deploy(&["--namespace=net-system"]));
-    let all = deploy(&[
-        "--namespace=net-system",
-        "--create-namespace",
-        "--definitions",
-    ]);
-    let more: Vec<_> = printed(&all)
-        .into_iter()
-        .filter(|one| !usual.contains(one))
-        .collect();
+    let all = deploy(&["--namespace=net-system", "--create-namespace", "--definitions"]);
+    let more: Vec<_> = printed(&all).into_iter().filter(|one| !usual.contains(one)).collect();
     let expected = [
         ("Namespace", "net-system"),
-        (
-            "CustomResourceDefinition",
-            "userdefinednetworks.k8s.ovn.org",
-        ),
-        (
-            "CustomResourceDefinition",
-            "clusteruserdefinednetworks.k8s.ovn.org",
-        ),
-        (
-            "CustomResourceDefinition",
-            "network-attachment-definitions.k8s.cni.cncf.io",
-        ),
+        ("CustomResourceDefinition", "userdefinednetworks.k8s.ovn.org"),
+        ("CustomResourceDefinition", "clusteruserdefinednetworks.k8s.ovn.org"),
+        ("CustomResourceDefinition", "network-attachment-definitions.k8s.cni.cncf.io"),
     ];
-    assert_eq!(
-        more,
-        expected.map(|(kind, name)| (kind.to_owned(), name.to_owned()))
-    );
+    assert_eq!(more, expected.map(|(kind, name)| (kind.to_owned(), name.to_owned())));
     assert_eq!(printed(&all)[0].0, "Namespace", "what is in it comes later");
     assert!(!usual.iter().any(|(kind, _)| kind == "Namespace"));
     let namespace: Value = serde_saphyr::from_multiple(&all).unwrap().remove(0);

@@ -39,9 +39,7 @@ fn egress_ip(namespace: &str, nodes: &[&str]) -> DynamicObject {
 
 fn items(nodes: &[&str]) -> Vec<Value> {
     let items = nodes.iter();
-    items
-        .map(|node| json!({"node": node, "egressIP": "172.18.0.33"}))
-        .collect()
+    items.map(|node| json!({"node": node, "egressIP": "172.18.0.33"})).collect()
 }
 
 #[tokio::test]
@@ -54,19 +52,13 @@ async fn networks_are_connected_on_nodes_with_egress_ips() {
     bed.connect().await;
     bed.until_allocated(2).await;
     let ips = egress_ips(&bed);
-    ips.create(&PostParams::default(), &egress_ip("blue", &[ZONE]))
-        .await
-        .unwrap();
+    ips.create(&PostParams::default(), &egress_ip("blue", &[ZONE])).await.unwrap();
     // A network is also rendered on the nodes of its peer.
     until_ports(&zone, 2).await;
     let more = json!({"status": {"items": items(&[ZONE, "ovn-worker2"])}});
-    ips.patch("egress", &PatchParams::default(), &Patch::Merge(more))
-        .await
-        .unwrap();
+    ips.patch("egress", &PatchParams::default(), &Patch::Merge(more)).await.unwrap();
     until_ports(&zone, 4).await;
-    ips.delete("egress", &DeleteParams::default())
-        .await
-        .unwrap();
+    ips.delete("egress", &DeleteParams::default()).await.unwrap();
     until_ports(&zone, 0).await;
     let requests = bed.api().requests();
     assert!(requests.iter().all(|one| one.status != 403));
@@ -79,12 +71,7 @@ async fn a_cluster_may_lack_the_kind_egress_ip_and_get_it_later() {
     bed.dynamic_udn = true;
     bed.features = vec![Feature::EgressIp];
     let path = "/egressips";
-    let missing = Fault {
-        method: "LIST",
-        path,
-        reply: Reply::Status(404, None),
-        times: 2,
-    };
+    let missing = Fault { method: "LIST", path, reply: Reply::Status(404, None), times: 2 };
     bed.api().fail(missing);
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
@@ -99,17 +86,12 @@ async fn a_cluster_may_lack_the_kind_egress_ip_and_get_it_later() {
     until_ports(&zone, 2).await;
     let codes = || {
         let requests = bed.api().requests();
-        let lists = requests
-            .iter()
-            .filter(|one| one.path.ends_with(path) && !one.watches);
+        let lists = requests.iter().filter(|one| one.path.ends_with(path) && !one.watches);
         lists.map(|one| one.status).collect::<Vec<_>>()
     };
     assert_eq!(codes().first(), Some(&404));
     egress_ips(&bed)
-        .create(
-            &PostParams::default(),
-            &egress_ip("green", &["ovn-worker2"]),
-        )
+        .create(&PostParams::default(), &egress_ip("green", &["ovn-worker2"]))
         .await
         .unwrap();
     until_ports(&zone, 4).await;

@@ -35,10 +35,7 @@ async fn a_cluster_is_explained() {
     });
     let (text, warnings) = explain(0, &[]);
     assert_eq!(warnings, "");
-    assert!(
-        text.contains("network cluster_udn_blue-network: connected\n"),
-        "{text}"
-    );
+    assert!(text.contains("network cluster_udn_blue-network: connected\n"), "{text}");
 
     let annotations = json!({"k8s.ovn.org/node-id": null, "k8s.ovn.org/node-chassis-id": null});
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
@@ -104,8 +101,6 @@ async fn a_list_begins_again_when_its_later_pages_are_forgotten() {
     let requests = bed.api().requests();
     let forgotten = requests.iter().filter(|one| one.status == 410);
     assert_eq!(forgotten.count(), 1);
-    let lists = requests
-        .iter()
-        .filter(|one| one.path.ends_with("/nodes") && one.method == "GET");
+    let lists = requests.iter().filter(|one| one.path.ends_with("/nodes") && one.method == "GET");
     assert_eq!(lists.count(), 4, "two pages, twice");
 }

@@ -41,17 +41,12 @@ async fn networks_and_connects_name_a_definition_that_they_wait_for() {
     let failed = ["False", "SyncError", waiting];
     let message = until_condition(&udns(&bed), RED, "NetworkCreated", failed).await;
     assert!(message.ends_with(INSTALLED_BY), "{message}");
-    let (status, message) = eventually("the connect waits", async || {
-        accepted(&bed.connected().await)
-    })
-    .await;
+    let (status, message) =
+        eventually("the connect waits", async || accepted(&bed.connected().await)).await;
     assert_eq!(status, "False");
     let expected =
         "waiting for NetworkAttachmentDefinitions: the cluster has no definition of the kind";
-    assert!(
-        message.starts_with(expected) && message.ends_with(INSTALLED_BY),
-        "{message}"
-    );
+    assert!(message.starts_with(expected) && message.ends_with(INSTALLED_BY), "{message}");
 
     bed.api().end_faults();
     let created = ["True", "NetworkAttachmentDefinitionCreated", ""];
@@ -90,25 +85,17 @@ async fn a_missing_definition_is_not_logged_again_and_again() {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     eventually("four lists fail", async || {
         let requests = bed.api().requests();
-        let lists = requests
-            .iter()
-            .filter(|one| one.status == 404 && one.path.contains("attachment"));
+        let lists =
+            requests.iter().filter(|one| one.status == 404 && one.path.contains("attachment"));
         (lists.count() >= 4).then_some(())
     })
     .await;
     patchbay_ovn_programs::testing::signal(&child, "TERM");
     eventually("it ends", async || child.try_wait().unwrap()).await;
     let mut log = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut log)
-        .unwrap();
-    let lines: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains("NetworkAttachmentDefinition"))
-        .collect();
+    child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    let lines: Vec<&str> =
+        log.lines().filter(|line| line.contains("NetworkAttachmentDefinition")).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains(INSTALLED_BY), "{log}");
 }
@@ -123,10 +110,7 @@ async fn a_node_without_a_chassis_id_is_in_an_event_and_in_the_conditions_of_its
     };
     let node = bed.nodes().get(ZONE).await.unwrap();
     let chassis = node.metadata.annotations.as_ref().unwrap()[CHASSIS].clone();
-    bed.nodes()
-        .patch(ZONE, &parameters, &annotated(json!(null)))
-        .await
-        .unwrap();
+    bed.nodes().patch(ZONE, &parameters, &annotated(json!(null))).await.unwrap();
     create_network(&bed, layer2()).await;
     let zone = Zone::without_networks(ZONE).await;
     let manager = bed.run_cluster("one");
@@ -134,28 +118,14 @@ async fn a_node_without_a_chassis_id_is_in_an_event_and_in_the_conditions_of_its
     create_pod(&bed, "web").await;
     let field = format!("metadata.annotations[{CHASSIS}]");
     let held = format!("pods get no port on these nodes, because {field} is missing");
-    let message = until_condition(
-        &udns(&bed),
-        RED,
-        "PortsAvailable",
-        ["False", "NoChassisId", &held],
-    )
-    .await;
+    let message =
+        until_condition(&udns(&bed), RED, "PortsAvailable", ["False", "NoChassisId", &held]).await;
     assert!(message.ends_with(&format!("Node {ZONE}")), "{message}");
     let expected = format!("{field}: is missing, so layer3 and primary networks are incomplete");
     crate::missing_rights::until_warned(&bed, "Node", ZONE, &expected).await;
 
-    bed.nodes()
-        .patch(ZONE, &parameters, &annotated(json!(chassis)))
-        .await
-        .unwrap();
-    until_condition(
-        &udns(&bed),
-        RED,
-        "PortsAvailable",
-        ["True", "ChassisIds", ""],
-    )
-    .await;
+    bed.nodes().patch(ZONE, &parameters, &annotated(json!(chassis))).await.unwrap();
+    until_condition(&udns(&bed), RED, "PortsAvailable", ["True", "ChassisIds", ""]).await;
     let network = udns(&bed).get(RED).await.unwrap();
     let [status, ..] = condition(&network, "NetworkCreated").unwrap();
     assert_eq!(status, "True");

@@ -22,10 +22,7 @@ async fn holder(bed: &Testbed) -> Option<String> {
 
 async fn until_held_by(bed: &Testbed, identity: &str) {
     let what = format!("{identity} leads");
-    eventually(&what, async || {
-        (holder(bed).await? == identity).then_some(())
-    })
-    .await;
+    eventually(&what, async || (holder(bed).await? == identity).then_some(())).await;
 }
 
 #[tokio::test]
@@ -40,8 +37,7 @@ async fn another_process_takes_over_at_once_when_the_leader_stops() {
 
     one.stop().await;
     until_held_by(&bed, "two").await;
-    bed.label_nad("green", &serde_json::json!({"app": null}))
-        .await;
+    bed.label_nad("green", &serde_json::json!({"app": null})).await;
     let after = bed.until_allocated(1).await;
     assert_eq!(
         after.annotations()["k8s.ovn.org/connect-router-tunnel-key"],
@@ -97,10 +93,8 @@ async fn a_leader_that_cannot_renew_stops_until_it_can() {
             requests.iter().filter(|one| one.status == 500).count()
         };
         let before = failures();
-        eventually("more renewals fail", async || {
-            (failures() >= before + more).then_some(())
-        })
-        .await;
+        eventually("more renewals fail", async || (failures() >= before + more).then_some(()))
+            .await;
     };
     // There are at most ten attempts per second, so the term has ended after these.
     until_failed(9).await;
@@ -129,21 +123,14 @@ async fn annotations_computed_from_an_old_version_are_not_written() {
     let writes = |code: u16| {
         let requests = bed.api().requests();
         let own = requests.iter().filter(|one| !one.user.is_empty());
-        own.filter(|one| one.writes_connect() && one.status == code)
-            .count()
+        own.filter(|one| one.writes_connect() && one.status == code).count()
     };
     // Own writes cause no conflicts.
     assert_eq!(writes(409), 0);
     let changed = json!({"metadata": {"annotations": {"example.org/note": "edited"}}});
-    bed.connects()
-        .patch(CONNECT, &PatchParams::default(), &Patch::Merge(changed))
-        .await
-        .unwrap();
+    bed.connects().patch(CONNECT, &PatchParams::default(), &Patch::Merge(changed)).await.unwrap();
     bed.label_nad("green", &json!({"app": null})).await;
-    eventually("the write is a conflict", async || {
-        (writes(409) > 0).then_some(())
-    })
-    .await;
+    eventually("the write is a conflict", async || (writes(409) > 0).then_some(())).await;
     assert_eq!(subnets(&bed.connected().await).len(), 2);
     bed.api().end_faults();
     bed.api().drop_watches();
@@ -155,10 +142,7 @@ async fn edit_lease(bed: &Testbed, spec: serde_json::Value) {
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
     let patch = Patch::Merge(json!({"spec": spec}));
     let params = PatchParams::default();
-    leases
-        .patch("patchbay-cluster", &params, &patch)
-        .await
-        .unwrap();
+    leases.patch("patchbay-cluster", &params, &patch).await.unwrap();
 }
 
 #[tokio::test]
@@ -171,8 +155,7 @@ async fn a_lease_that_is_deleted_has_no_second_leader() {
     let attempts = |bed: &Testbed| {
         let requests = bed.api().requests();
         let gets = requests.iter().filter(|one| one.method == "GET");
-        gets.filter(|one| one.path.contains("/leases/patchbay-cluster"))
-            .count()
+        gets.filter(|one| one.path.contains("/leases/patchbay-cluster")).count()
     };
     let both_have_seen_it = attempts(&bed) + 20;
     eventually("both processes have seen the lease", async || {
@@ -182,10 +165,7 @@ async fn a_lease_that_is_deleted_has_no_second_leader() {
     // The leader cannot create it again, and still leads.
     one.kill().await;
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
-    leases
-        .delete("patchbay-cluster", &DeleteParams::default())
-        .await
-        .unwrap();
+    leases.delete("patchbay-cluster", &DeleteParams::default()).await.unwrap();
     let deleted = Instant::now();
     until_held_by(&bed, "two").await;
     let renewals_of_a_lease = bed.lease.mul_f64(0.7);
@@ -206,11 +186,7 @@ async fn a_lease_that_was_edited_is_taken() {
     .await;
     until_held_by(&bed, "one").await;
     // The duration is the holder's, and it does not exist.
-    edit_lease(
-        &bed,
-        json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX}),
-    )
-    .await;
+    edit_lease(&bed, json!({"holderIdentity": "other", "leaseDurationSeconds": i32::MAX})).await;
     let leases = Api::<Lease>::namespaced(bed.client.clone(), "default");
     let edited = Instant::now();
     eventually("its own duration is over", async || {
@@ -221,11 +197,7 @@ async fn a_lease_that_was_edited_is_taken() {
     let params = DeleteParams::default();
     leases.delete("patchbay-cluster", &params).await.unwrap();
     until_held_by(&bed, "one").await;
-    edit_lease(
-        &bed,
-        json!({"holderIdentity": null, "leaseDurationSeconds": null}),
-    )
-    .await;
+    edit_lease(&bed, json!({"holderIdentity": null, "leaseDurationSeconds": null})).await;
     until_held_by(&bed, "one").await;
     bed.connect().await;
     bed.until_allocated(2).await;
@@ -278,31 +250,19 @@ async fn a_manager_waits_for_that_of_another_namespace() {
     // Lists of the leases of all namespaces.
     let lists = || {
         let requests = bed.api().requests();
-        let lists = requests
-            .iter()
-            .filter(|one| one.path.ends_with("/v1/leases"));
+        let lists = requests.iter().filter(|one| one.path.ends_with("/v1/leases"));
         lists.count()
     };
     let before = lists();
-    eventually("the second one looks four times", async || {
-        (lists() >= before + 4).then_some(())
-    })
-    .await;
+    eventually("the second one looks four times", async || (lists() >= before + 4).then_some(()))
+        .await;
     assert_eq!(holder_in(&bed, "two").await, None);
     assert!(holder_in(&bed, "one").await.is_some());
     first.stop().await;
-    eventually("the second one leads", async || {
-        holder_in(&bed, "two").await
-    })
-    .await;
+    eventually("the second one leads", async || holder_in(&bed, "two").await).await;
     assert_eq!(holder_in(&bed, "one").await, None);
     let log = second.stop().await;
-    let named = log
-        .lines()
-        .filter(|line| line.contains("in another namespace holds its lease"));
+    let named = log.lines().filter(|line| line.contains("in another namespace holds its lease"));
     let named: Vec<&str> = named.collect();
-    assert!(
-        named.len() == 1 && named[0].contains("one/patchbay-cluster"),
-        "{log}"
-    );
+    assert!(named.len() == 1 && named[0].contains("one/patchbay-cluster"), "{log}");
 }

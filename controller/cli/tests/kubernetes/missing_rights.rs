@@ -37,21 +37,18 @@ async fn until_addressed(bed: &Testbed, name: &str) {
 /// Waits for an event about an object without a namespace or in the controllers' own.
 pub(crate) async fn until_warned(bed: &Testbed, kind: &str, name: &str, text: &str) {
     let api = Api::<Event>::namespaced(bed.client.clone(), "default");
-    eventually(
-        &format!("an event about {kind} {name}: {text}"),
-        async || {
-            let events = api.list(&ListParams::default()).await.unwrap();
-            let mut found = events.into_iter().filter(|event| {
-                let regarding = event.regarding.clone().unwrap_or_default();
-                // kubectl finds events by the UID.
-                regarding.kind.as_deref() == Some(kind)
-                    && regarding.name.as_deref() == Some(name)
-                    && regarding.uid.is_some()
-            });
-            let is_about = |event: Event| event.note.is_some_and(|note| note.starts_with(text));
-            found.any(is_about).then_some(())
-        },
-    )
+    eventually(&format!("an event about {kind} {name}: {text}"), async || {
+        let events = api.list(&ListParams::default()).await.unwrap();
+        let mut found = events.into_iter().filter(|event| {
+            let regarding = event.regarding.clone().unwrap_or_default();
+            // kubectl finds events by the UID.
+            regarding.kind.as_deref() == Some(kind)
+                && regarding.name.as_deref() == Some(name)
+                && regarding.uid.is_some()
+        });
+        let is_about = |event: Event| event.note.is_some_and(|note| note.starts_with(text));
+        found.any(is_about).then_some(())
+    })
     .await;
 }
 
@@ -115,18 +112,13 @@ async fn new_ports_wait_for_firewalls_that_may_not_be_listed() {
 }
 
 /// Kinds that only the cluster manager reads, and that may be missing.
-const MANAGER_KINDS: [&str; 4] = [
-    "/ipamclaims$",
-    "/routeadvertisements$",
-    "/vteps$",
-    "/egressips$",
-];
+const MANAGER_KINDS: [&str; 4] =
+    ["/ipamclaims$", "/routeadvertisements$", "/vteps$", "/egressips$"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn networks_do_not_wait_for_kinds_that_the_manager_may_not_list() {
     let (mut bed, _) = networks_bed(&[Feature::RouteAdvertisements, Feature::Evpn]).await;
-    bed.features
-        .extend([Feature::EgressIp, Feature::DynamicUdnAllocation]);
+    bed.features.extend([Feature::EgressIp, Feature::DynamicUdnAllocation]);
     refuse_lists(&bed, MANAGER_KINDS);
     let manager = bed.run_cluster("one");
     create_network(&bed, layer2()).await;
@@ -144,9 +136,7 @@ async fn pods_of_persistent_addresses_wait_for_claims() {
     eventually("the first leader", async || {
         let requests = bed.api().requests();
         let mut lists = requests.iter();
-        lists
-            .any(|one| one.path.ends_with("/ipamclaims"))
-            .then_some(())
+        lists.any(|one| one.path.ends_with("/ipamclaims")).then_some(())
     })
     .await;
     let next = bed.run_cluster("two");
@@ -165,17 +155,11 @@ async fn pods_of_persistent_addresses_wait_for_claims() {
         let events = events_about(&bed, "Pod").await;
         let text = "IPAMClaims cannot be listed";
         let mut notes = events.iter().map(|(name, _, note)| (name.as_str(), note));
-        notes
-            .any(|(name, note)| name == "b" && note.contains(text))
-            .then_some(())
+        notes.any(|(name, note)| name == "b" && note.contains(text)).then_some(())
     })
     .await;
     let waiting = pods(&bed).get("b").await.unwrap();
-    assert!(
-        !waiting
-            .annotations()
-            .contains_key("k8s.ovn.org/pod-networks")
-    );
+    assert!(!waiting.annotations().contains_key("k8s.ovn.org/pod-networks"));
     bed.api().end_faults();
     until_addressed(&bed, "b").await;
     next.stop().await;

@@ -33,10 +33,7 @@ async fn delete_example(bed: &Testbed) {
     let all = ListParams::default();
     for network in networks.list(&all).await.unwrap() {
         let name = network.name_any();
-        networks
-            .delete(&name, &DeleteParams::default())
-            .await
-            .unwrap();
+        networks.delete(&name, &DeleteParams::default()).await.unwrap();
     }
     eventually("the networks of the example are gone", async || {
         let left = networks.list(&all).await.unwrap();
@@ -63,10 +60,8 @@ async fn lives_and_ends(spec: Value, address: &str) {
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
     });
     bed.create_in(&object::<NetworkPolicy>(deny)).await;
-    zone.until("the rules of the policy", |zone| {
-        (zone.rows::<Acl>().len() > before).then_some(())
-    })
-    .await;
+    zone.until("the rules of the policy", |zone| (zone.rows::<Acl>().len() > before).then_some(()))
+        .await;
 
     // A network ends with its last pod.
     let delete = DeleteParams::default();

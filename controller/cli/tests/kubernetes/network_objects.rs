@@ -37,11 +37,7 @@ fn cluster_wide(bed: &Testbed, kind: &str, plural: &str) -> Api<DynamicObject> {
 }
 
 fn cudns(bed: &Testbed) -> Api<DynamicObject> {
-    cluster_wide(
-        bed,
-        "ClusterUserDefinedNetwork",
-        "clusteruserdefinednetworks",
-    )
+    cluster_wide(bed, "ClusterUserDefinedNetwork", "clusteruserdefinednetworks")
 }
 
 async fn create(api: &Api<DynamicObject>, raw: Value) {
@@ -64,16 +60,12 @@ pub(crate) async fn until_condition(
     type_: &str,
     [status, reason, message]: [&str; 3],
 ) -> String {
-    eventually(
-        &format!("{name}: {type_} {reason}: {message}"),
-        async || {
-            let object = api.get_opt(name).await.unwrap()?;
-            let found = condition(&object, type_)?;
-            let is_wanted =
-                found[0] == status && found[1] == reason && found[2].starts_with(message);
-            is_wanted.then(|| found[2].clone())
-        },
-    )
+    eventually(&format!("{name}: {type_} {reason}: {message}"), async || {
+        let object = api.get_opt(name).await.unwrap()?;
+        let found = condition(&object, type_)?;
+        let is_wanted = found[0] == status && found[1] == reason && found[2].starts_with(message);
+        is_wanted.then(|| found[2].clone())
+    })
     .await
 }
 
@@ -81,10 +73,7 @@ pub(crate) async fn until_condition(
 async fn a_refused_definition_is_in_the_condition_until_it_is_accepted() {
     let bed = manager_bed(&[]).await;
     let definitions = "/network-attachment-definitions$";
-    fail_each(
-        &bed,
-        [("POST", definitions, Reply::Status(403, None), usize::MAX)],
-    );
+    fail_each(&bed, [("POST", definitions, Reply::Status(403, None), usize::MAX)]);
     let manager = bed.run_cluster("one");
     create_network(&bed, layer3()).await;
     let refused = "failed to create NetworkAttachmentDefinition: as ordered by the test";
@@ -95,16 +84,10 @@ async fn a_refused_definition_is_in_the_condition_until_it_is_accepted() {
     // Further attempts do not change the condition.
     let attempts = || {
         let requests = bed.api().requests();
-        requests
-            .iter()
-            .filter(|one| one.method == "POST" && one.status == 403)
-            .count()
+        requests.iter().filter(|one| one.method == "POST" && one.status == 403).count()
     };
     let seen = attempts();
-    eventually("further attempts", async || {
-        (attempts() > seen + 2).then_some(())
-    })
-    .await;
+    eventually("further attempts", async || (attempts() > seen + 2).then_some(())).await;
     assert_eq!(udns(&bed).get(RED).await.unwrap(), first);
     bed.api().end_faults();
     let created = ["True", "NetworkAttachmentDefinitionCreated", ""];
@@ -124,30 +107,16 @@ async fn a_definition_with_a_finalizer_of_another_program_is_awaited() {
     let parameters = PatchParams::default();
     let nads = bed.nads(RED);
     nads.patch(RED, &parameters, &patch).await.unwrap();
-    udns(&bed)
-        .delete(RED, &DeleteParams::default())
-        .await
-        .unwrap();
+    udns(&bed).delete(RED, &DeleteParams::default()).await.unwrap();
     let waits = "cannot remove UDN, controller for network red_red is still running";
-    until_condition(
-        &udns(&bed),
-        RED,
-        "NetworkCreated",
-        ["False", "SyncError", waits],
-    )
-    .await;
+    until_condition(&udns(&bed), RED, "NetworkCreated", ["False", "SyncError", waits]).await;
     let nad = nads.get(RED).await.unwrap();
     assert_eq!(nad.finalizers(), ["example.com/other"]);
     assert!(nad.metadata.deletion_timestamp.is_some());
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     nads.patch(RED, &parameters, &patch).await.unwrap();
     eventually("the network is gone", async || {
-        udns(&bed)
-            .get_opt(RED)
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
+        udns(&bed).get_opt(RED).await.unwrap().is_none().then_some(())
     })
     .await;
     manager.stop().await;
@@ -183,9 +152,7 @@ async fn exhausted_subnets_and_taken_addresses_have_events() {
     let until_addressed = async |name: &str| {
         eventually(&format!("addresses of {name}"), async || {
             let pod = pods(&bed).get(name).await.unwrap();
-            pod.annotations()
-                .get("k8s.ovn.org/pod-networks")
-                .map(|_| ())
+            pod.annotations().get("k8s.ovn.org/pod-networks").map(|_| ())
         })
         .await;
     };
@@ -216,18 +183,10 @@ async fn exhausted_subnets_and_taken_addresses_have_events() {
          red/red/red/taken: provided IP is already allocated"
     );
     let note = until_event("UserDefinedNetwork", "narrow", "NetworkAllocationFailed").await;
-    let failed = [
-        "False",
-        "InternalError",
-        "Network allocation failed for at least one node: ",
-    ];
+    let failed = ["False", "InternalError", "Network allocation failed for at least one node: "];
     let type_ = "NetworkAllocationSucceeded";
     let message = until_condition(&udns(&bed), "narrow", type_, failed).await;
-    let node = message[failed[2].len()..]
-        .split(',')
-        .next()
-        .unwrap()
-        .to_owned();
+    let node = message[failed[2].len()..].split(',').next().unwrap().to_owned();
     assert_eq!(
         note,
         format!(
@@ -239,10 +198,7 @@ async fn exhausted_subnets_and_taken_addresses_have_events() {
     let nodes = Api::<Node>::all(bed.client.clone());
     let others = nodes.list(&ListParams::default()).await.unwrap();
     let other = others.iter().find(|one| one.name_any() != node).unwrap();
-    nodes
-        .delete(&other.name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    nodes.delete(&other.name_any(), &DeleteParams::default()).await.unwrap();
     let succeeded = ["True", "NetworkAllocationSucceeded", ""];
     until_condition(&udns(&bed), "narrow", type_, succeeded).await;
     manager.stop().await;
@@ -253,10 +209,7 @@ fn fabric(transport: &Value) -> Value {
     let mut network = json!({"topology": "Layer3", "layer3": {
         "role": "Primary", "subnets": [{"cidr": "10.180.0.0/16"}],
     }});
-    network
-        .as_object_mut()
-        .unwrap()
-        .extend(transport.as_object().unwrap().clone());
+    network.as_object_mut().unwrap().extend(transport.as_object().unwrap().clone());
     json!({
         "apiVersion": "k8s.ovn.org/v1", "kind": "ClusterUserDefinedNetwork",
         "metadata": {"name": "fabric"},
@@ -280,13 +233,7 @@ async fn conditions_follow_kinds_that_are_defined_later() {
     let mut bed = manager_bed(&[Feature::Evpn, Feature::RouteAdvertisements]).await;
     bed.gateway_mode = GatewayMode::Local;
     let missing = Reply::Status(404, None);
-    fail_each(
-        &bed,
-        [
-            ("LIST", "/vteps", missing, 2),
-            ("LIST", "/routeadvertisements", missing, 2),
-        ],
-    );
+    fail_each(&bed, [("LIST", "/vteps", missing, 2), ("LIST", "/routeadvertisements", missing, 2)]);
     let namespace = json!({"metadata": {"name": RED, "labels": {
         "net": "fabric", "k8s.ovn.org/primary-user-defined-network": "",
     }}});
@@ -295,31 +242,16 @@ async fn conditions_follow_kinds_that_are_defined_later() {
     create(&cudns(&bed), fabric(&evpn)).await;
     let manager = bed.run_cluster("one");
     let cudns = cudns(&bed);
-    let lacks = [
-        "False",
-        "VTEPNotFound",
-        "Cannot create network: VTEP 'main' does not exist.",
-    ];
+    let lacks = ["False", "VTEPNotFound", "Cannot create network: VTEP 'main' does not exist."];
     until_condition(&cudns, "fabric", "NetworkCreated", lacks).await;
     let status = PatchParams::default();
     let (vtep, is_accepted) = accepted("VTEP", &json!({"cidrs": ["10.0.0.0/24"]}));
     let vteps = cluster_wide(&bed, "VTEP", "vteps");
     create(&vteps, vtep).await;
-    let waits = [
-        "False",
-        "VTEPNotAccepted",
-        "VTEP \"main\" exists but is not accepted.",
-    ];
+    let waits = ["False", "VTEPNotAccepted", "VTEP \"main\" exists but is not accepted."];
     until_condition(&cudns, "fabric", "TransportAccepted", waits).await;
-    vteps
-        .patch_status("main", &status, &Patch::Merge(is_accepted))
-        .await
-        .unwrap();
-    let missing = [
-        "False",
-        "EVPNRouteAdvertisementsIsMissing",
-        "No RouteAdvertisements CR",
-    ];
+    vteps.patch_status("main", &status, &Patch::Merge(is_accepted)).await.unwrap();
+    let missing = ["False", "EVPNRouteAdvertisementsIsMissing", "No RouteAdvertisements CR"];
     until_condition(&cudns, "fabric", "TransportAccepted", missing).await;
     let created = ["True", "NetworkAttachmentDefinitionCreated", ""];
     until_condition(&cudns, "fabric", "NetworkCreated", created).await;
@@ -333,15 +265,8 @@ async fn conditions_follow_kinds_that_are_defined_later() {
     let advertisements = cluster_wide(&bed, "RouteAdvertisements", "routeadvertisements");
     create(&advertisements, advertisement).await;
     let patch = Patch::Merge(is_accepted);
-    advertisements
-        .patch_status("main", &status, &patch)
-        .await
-        .unwrap();
-    let accepted = [
-        "True",
-        "EVPNTransportAccepted",
-        "Transport has been configured as 'EVPN'.",
-    ];
+    advertisements.patch_status("main", &status, &patch).await.unwrap();
+    let accepted = ["True", "EVPNTransportAccepted", "Transport has been configured as 'EVPN'."];
     until_condition(&cudns, "fabric", "TransportAccepted", accepted).await;
     let nad = bed.nads(RED).get("fabric").await.unwrap();
     let config = nad.spec.config.clone().unwrap();
@@ -369,8 +294,7 @@ async fn the_cluster_manager_has_no_permission_that_it_does_not_use() {
     plain["spec"]["network"]["layer3"]["role"] = json!("Secondary");
     plain["spec"]["namespaceSelector"] = json!({});
     create(&cudns(&bed), plain).await;
-    bed.create(&object::<Node>(json!({"metadata": {"name": "new"}})))
-        .await;
+    bed.create(&object::<Node>(json!({"metadata": {"name": "new"}}))).await;
     let claim = json!({
         "apiVersion": "k8s.cni.cncf.io/v1alpha1", "kind": "IPAMClaim",
         "metadata": {"name": "kept", "namespace": RED},
@@ -383,11 +307,7 @@ async fn the_cluster_manager_has_no_permission_that_it_does_not_use() {
         kind: "IPAMClaim".to_owned(),
         plural: "ipamclaims".to_owned(),
     };
-    create(
-        &Api::namespaced_with(bed.client.clone(), RED, &claims),
-        claim,
-    )
-    .await;
+    create(&Api::namespaced_with(bed.client.clone(), RED, &claims), claim).await;
     bed.create_in(&object::<Pod>(json!({
         "metadata": {"name": "a", "namespace": RED, "annotations": {
             "k8s.ovn.org/primary-udn-ipamclaim": "kept",
@@ -423,10 +343,7 @@ async fn the_cluster_manager_has_no_permission_that_it_does_not_use() {
     let parameters = PatchParams::default();
     slices.patch("web-abc", &parameters, &patch).await.unwrap();
     until_mirrors(&[8081]).await;
-    slices
-        .delete("web-abc", &DeleteParams::default())
-        .await
-        .unwrap();
+    slices.delete("web-abc", &DeleteParams::default()).await.unwrap();
     until_mirrors(&[]).await;
     // A pod that gets no addresses has an event.
     bed.create_in(&object::<Pod>(json!({
@@ -441,21 +358,10 @@ async fn the_cluster_manager_has_no_permission_that_it_does_not_use() {
         events.iter().any(|event| event.0 == "b").then_some(())
     })
     .await;
-    pods(&bed)
-        .delete("a", &DeleteParams::default())
-        .await
-        .unwrap();
-    udns(&bed)
-        .delete(RED, &DeleteParams::default())
-        .await
-        .unwrap();
+    pods(&bed).delete("a", &DeleteParams::default()).await.unwrap();
+    udns(&bed).delete(RED, &DeleteParams::default()).await.unwrap();
     eventually("the network is gone", async || {
-        udns(&bed)
-            .get_opt(RED)
-            .await
-            .unwrap()
-            .is_none()
-            .then_some(())
+        udns(&bed).get_opt(RED).await.unwrap().is_none().then_some(())
     })
     .await;
     manager.stop().await;
@@ -482,9 +388,6 @@ async fn objects_without_their_feature_are_not_listed() {
     manager.stop().await;
     let requests = bed.api().requests();
     for kind in ["/vteps", "/routeadvertisements", "/egressips"] {
-        assert!(
-            !requests.iter().any(|one| one.path.contains(kind)),
-            "{kind}"
-        );
+        assert!(!requests.iter().any(|one| one.path.contains(kind)), "{kind}");
     }
 }

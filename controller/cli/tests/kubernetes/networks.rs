@@ -95,9 +95,8 @@ fn pod_ports(zone: &Zone) -> Vec<(String, Vec<String>)> {
     let mut ports = zone.rows::<LogicalSwitchPort>();
     ports.retain(|port| port.name.starts_with("red.red_red_"));
     let ports = ports.into_iter();
-    let mut ports: Vec<_> = ports
-        .map(|port| (port.name, port.addresses.into_iter().collect()))
-        .collect();
+    let mut ports: Vec<_> =
+        ports.map(|port| (port.name, port.addresses.into_iter().collect())).collect();
     ports.sort();
     ports
 }
@@ -150,9 +149,7 @@ fn network_writes(requests: &[Request]) -> Vec<&Request> {
     ];
     let requests = requests.iter();
     let writes = requests.filter(|one| one.method != "GET" && !one.user.is_empty());
-    writes
-        .filter(|one| kinds.iter().any(|kind| one.path.contains(kind)))
-        .collect()
+    writes.filter(|one| kinds.iter().any(|kind| one.path.contains(kind))).collect()
 }
 
 pub(crate) fn assert_all_allowed(bed: &Testbed) {
@@ -213,8 +210,7 @@ async fn rows_of_a_network_follow_from_its_objects_over_a_restart() {
         let balancers = zone.rows::<LoadBalancer>();
         let backend = format!("{ip}:8080");
         let mut vips = balancers.iter().flat_map(|one| &one.vips);
-        vips.any(|(vip, backends)| vip == "10.96.7.7:80" && *backends == backend)
-            .then_some(())
+        vips.any(|(vip, backends)| vip == "10.96.7.7:80" && *backends == backend).then_some(())
     })
     .await;
 
@@ -224,10 +220,8 @@ async fn rows_of_a_network_follow_from_its_objects_over_a_restart() {
         "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
     })))
     .await;
-    zone.until("the rules of the policy", |zone| {
-        (zone.rows::<Acl>().len() > before).then_some(())
-    })
-    .await;
+    zone.until("the rules of the policy", |zone| (zone.rows::<Acl>().len() > before).then_some(()))
+        .await;
     both.stop().await;
 
     // Nothing is written after a restart but what follows from a new pod.
@@ -238,10 +232,7 @@ async fn rows_of_a_network_follow_from_its_objects_over_a_restart() {
     assert_eq!(ports_of_both[0], ports[0]);
     let requests = bed.api().requests();
     let writes = network_writes(&requests[seen..]);
-    let others: Vec<_> = writes
-        .iter()
-        .filter(|one| !one.path.ends_with("/pods/b"))
-        .collect();
+    let others: Vec<_> = writes.iter().filter(|one| !one.path.ends_with("/pods/b")).collect();
     assert!(others.is_empty(), "{others:?}");
     // A list of all pods of a large cluster at once takes longer than the time-out.
     let is_long =
@@ -268,18 +259,8 @@ async fn rows_of_a_network_follow_from_its_objects_over_a_restart() {
 async fn conflicts_and_forgotten_versions_delay_a_layer2_network_only() {
     let (bed, zone) = networks_bed().await;
     let faults = [
-        (
-            "POST",
-            "/network-attachment-definitions$",
-            Reply::Status(409, None),
-            1,
-        ),
-        (
-            "POST",
-            "/network-attachment-definitions$",
-            Reply::Done(500),
-            1,
-        ),
+        ("POST", "/network-attachment-definitions$", Reply::Status(409, None), 1),
+        ("POST", "/network-attachment-definitions$", Reply::Done(500), 1),
         ("PATCH", "/nodes/", Reply::Status(409, None), 2),
         ("PATCH", "/pods/", Reply::Status(404, None), 1),
         ("PATCH", "/status$", Reply::Status(409, None), 1),
@@ -306,12 +287,7 @@ pub(crate) fn fail_each<const N: usize>(
     faults: [(&'static str, &'static str, Reply, usize); N],
 ) {
     for (method, path, reply, times) in faults {
-        bed.api().fail(Fault {
-            method,
-            path,
-            reply,
-            times,
-        });
+        bed.api().fail(Fault { method, path, reply, times });
     }
 }
 
@@ -412,9 +388,7 @@ pub(crate) async fn events_about(bed: &Testbed, kind: &str) -> Vec<(String, Stri
     let api = Api::<Event>::namespaced(bed.client.clone(), RED);
     let events = api.list(&ListParams::default()).await.unwrap().items;
     let events = events.into_iter().filter_map(|event| {
-        let regarding = event
-            .regarding
-            .filter(|one| one.kind.as_deref() == Some(kind))?;
+        let regarding = event.regarding.filter(|one| one.kind.as_deref() == Some(kind))?;
         assert!(regarding.uid.is_some() && event.series.is_none());
         Some((regarding.name?, event.reason?, event.note?))
     });
@@ -455,11 +429,7 @@ async fn objects_with_problems_have_one_event_each() {
     assert!(pod.0 == "early" && reasons.contains(&&*pod.1), "{pod:?}");
     assert!(pod.2.contains("primary"), "{}", pod.2);
     assert_eq!((&*nad.0, &*nad.1), ("broken", "InvalidConfig"));
-    assert!(
-        nad.2.starts_with("Failed to parse network config: "),
-        "{}",
-        nad.2
-    );
+    assert!(nad.2.starts_with("Failed to parse network config: "), "{}", nad.2);
 
     create_definition(&bed, layer3()).await;
     until_pods(&zone, &["early"]).await;
@@ -486,10 +456,7 @@ async fn objects_with_problems_have_one_event_each() {
     .await;
     assert_eq!(policies[0].1, "ErrorReconcilingPolicy");
     assert!(policies[0].2.contains("spec.ingress[0]"), "{policies:?}");
-    assert!(
-        pods.iter().any(|pod| pod.1 == "ErrorAllocatingPod"),
-        "{pods:?}"
-    );
+    assert!(pods.iter().any(|pod| pod.1 == "ErrorAllocatingPod"), "{pods:?}");
 
     // Later passes emit nothing about what is known.
     create_pod(&bed, "late").await;
@@ -546,18 +513,11 @@ async fn networks_are_not_written_without_the_flag() {
     let patch = json!({"metadata": {"annotations": {"later": "yes"}}});
     let patch = Patch::Merge(patch);
     let connects = bed.connects();
-    connects
-        .patch(CONNECT, &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    connects.patch(CONNECT, &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(subnets(&bed.until_allocated(2).await).len(), 2);
     both.stop().await;
     let requests = bed.api().requests();
     assert!(network_writes(&requests).is_empty());
     assert!(pod_ports(&zone).is_empty());
-    assert!(
-        zone.rows::<LogicalRouter>()
-            .iter()
-            .all(|router| !router.name.contains("red"))
-    );
+    assert!(zone.rows::<LogicalRouter>().iter().all(|router| !router.name.contains("red")));
 }

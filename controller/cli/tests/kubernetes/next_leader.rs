@@ -35,10 +35,8 @@ async fn leader_and_next(path: &'static str) -> (Testbed, Running, Running) {
     let before = reads(&bed, suffix, true);
     fail_each(&bed, [("WATCH", path, Reply::Silence, 1)]);
     let next = bed.run_cluster("two");
-    eventually("the watch is silent", async || {
-        (reads(&bed, suffix, true) > before).then_some(())
-    })
-    .await;
+    eventually("the watch is silent", async || (reads(&bed, suffix, true) > before).then_some(()))
+        .await;
     (bed, leader, next)
 }
 
@@ -59,9 +57,8 @@ async fn until_ids(bed: &Testbed, networks: usize) -> BTreeSet<String> {
     eventually(&format!("ids of {networks} networks"), async || {
         let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
         let ids = nads.items.iter();
-        let ids: Vec<String> = ids
-            .filter_map(|nad| nad.annotations().get(NETWORK_ID).cloned())
-            .collect();
+        let ids: Vec<String> =
+            ids.filter_map(|nad| nad.annotations().get(NETWORK_ID).cloned()).collect();
         (ids.len() == networks).then(|| ids.into_iter().collect())
     })
     .await
@@ -106,12 +103,7 @@ async fn a_next_leader_gives_no_network_the_key_of_a_connect_router() {
     let key = bed.connected().await.annotations()["k8s.ovn.org/connect-router-tunnel-key"].clone();
     first.stop().await;
     create_network(&bed, layer2()).await;
-    let unlisted = (
-        "LIST",
-        "/clusternetworkconnects$",
-        Reply::Status(503, None),
-        2,
-    );
+    let unlisted = ("LIST", "/clusternetworkconnects$", Reply::Status(503, None), 2);
     fail_each(&bed, [unlisted]);
     let second = bed.run_cluster("two");
     let keys = eventually("keys of the network", async || {

@@ -70,14 +70,8 @@ async fn refused_subnets_change_no_row_and_are_named() {
     let known = nodes.get("ovn-worker2").await.unwrap();
     let known = known.metadata.annotations.unwrap()[NODE_SUBNETS].clone();
     for (subnet, message) in [
-        (
-            "0.0.0.0/0",
-            "subnet 0.0.0.0/0 is outside of the network's subnets",
-        ),
-        (
-            "103.103.0.0/16",
-            "subnet 103.103.0.0/16 is wider than node subnets of the network",
-        ),
+        ("0.0.0.0/0", "subnet 0.0.0.0/0 is outside of the network's subnets"),
+        ("103.103.0.0/16", "subnet 103.103.0.0/16 is wider than node subnets of the network"),
         ("103.103.1.0/24", "subnet 103.103.1.0/24 is that of node "),
     ] {
         let subnets = known.replace("103.103.2.0/24", subnet);

@@ -22,12 +22,7 @@ use crate::zone_database::{Zone, is_connect_row};
 
 /// Requests that fail from now on.
 fn always_fail(method: &'static str, path: &'static str, code: u16) -> Fault {
-    Fault {
-        method,
-        path,
-        reply: Reply::Status(code, None),
-        times: usize::MAX,
-    }
+    Fault { method, path, reply: Reply::Status(code, None), times: usize::MAX }
 }
 
 /// Creates another ClusterNetworkConnect, in a range of its own.
@@ -61,10 +56,7 @@ fn raw(bed: &Testbed) -> Api<DynamicObject> {
 
 async fn change_spec(bed: &Testbed, spec: Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
-    raw(bed)
-        .patch(CONNECT, &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    raw(bed).patch(CONNECT, &PatchParams::default(), &patch).await.unwrap();
 }
 
 async fn status(bed: &Testbed) -> (Option<String>, Value) {
@@ -86,10 +78,7 @@ async fn pods_that_cannot_be_written_do_not_delay_others() {
         bed.networks = true;
         bed.request = Duration::from_millis(300);
         let path = "/pods/aaa";
-        bed.api().fail(Fault {
-            reply,
-            ..always_fail("PATCH", path, 504)
-        });
+        bed.api().fail(Fault { reply, ..always_fail("PATCH", path, 504) });
         let manager = bed.run_cluster("one");
         create_network(&bed, layer2()).await;
         for number in 0..20 {
@@ -103,10 +92,7 @@ async fn pods_that_cannot_be_written_do_not_delay_others() {
         };
         eventually("the other one has addresses", async || addressed("b").await).await;
         bed.api().end_faults();
-        eventually("the last one has them, too", async || {
-            addressed("aaa19").await
-        })
-        .await;
+        eventually("the last one has them, too", async || addressed("aaa19").await).await;
         manager.stop().await;
     }
 }
@@ -154,10 +140,7 @@ async fn a_persistent_rejection_is_reported_once() {
         requests.iter().filter(|one| one.status == 422).count()
     };
     let so_far = refused(&bed);
-    eventually("the write is retried", async || {
-        (refused(&bed) >= so_far + 3).then_some(())
-    })
-    .await;
+    eventually("the write is retried", async || (refused(&bed) >= so_far + 3).then_some(())).await;
     assert_eq!(status(&bed).await, before);
     cluster.stop().await;
 }
@@ -250,10 +233,7 @@ async fn a_rejection_by_the_database_is_reported_in_the_status() {
     let mut txn = TxnBuilder::new(&zone.snapshot());
     txn.delete(row).unwrap();
     zone.database.transact(&txn.finish()).unwrap();
-    zone.until("it has its own", |zone| {
-        set(zone).filter(|(other, _)| *other != row)
-    })
-    .await;
+    zone.until("it has its own", |zone| set(zone).filter(|(other, _)| *other != row)).await;
     eventually("the end of the rejection is reported", async || {
         let (_, message) = condition(&bed.connected().await, "Connected")?;
         (!message.contains("refuses")).then_some(())
@@ -285,9 +265,7 @@ async fn another_reason_of_a_rejection_is_reported_too() {
     // The names of ports are unique, and another owner has two of them now.
     let snapshot = zone.snapshot();
     let ports = own.ports.iter().take(2);
-    let names: Vec<String> = ports
-        .map(|port| snapshot.get(*port).unwrap().unwrap().name)
-        .collect();
+    let names: Vec<String> = ports.map(|port| snapshot.get(*port).unwrap().unwrap().name).collect();
     let mut foreign = Vec::new();
     for name in &names {
         let mut txn = TxnBuilder::new(&zone.snapshot());
@@ -347,12 +325,8 @@ async fn an_invalid_subnet_of_one_network_does_not_affect_other_networks() {
     subnets["cluster_udn_blue-network"] = json!(["103.103.77.0/24"]);
     subnets["cluster_udn_green-network"] = json!(7);
     let patch = json!({"metadata": {"annotations": {NODE_SUBNETS: subnets.to_string()}}});
-    bed.nodes()
-        .patch("ovn-worker2", &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .unwrap();
-    zone.until("the other one is read", has("103.103.77.0/24"))
-        .await;
+    bed.nodes().patch("ovn-worker2", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    zone.until("the other one is read", has("103.103.77.0/24")).await;
     assert_eq!(has("104.104.2.0/24")(&zone), Some(green));
     node.stop().await;
     cluster.stop().await;

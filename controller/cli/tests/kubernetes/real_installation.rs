@@ -88,20 +88,11 @@ async fn printed_manifests_and_the_rights_of_the_accounts_are_enough_for_the_exa
     kubectl(&plane, &["create", "namespace", NAMESPACE], "");
     let kinds = ["crds", "udn", "cudn", "net-attach-def", "ipamclaim"];
     kubectl(&plane, &apply, &printed(&kinds));
-    let deployed = printed(&[
-        "deploy",
-        "--networks",
-        "--image",
-        "registry.example/patchbay",
-    ]);
+    let deployed = printed(&["deploy", "--networks", "--image", "registry.example/patchbay"]);
     kubectl(&plane, &apply, &deployed);
     for plural in ["clusternetworkconnects", "clusteruserdefinednetworks"] {
         let definition = format!("crd/{plural}.k8s.ovn.org");
-        kubectl(
-            &plane,
-            &["wait", "--for=condition=Established", &definition],
-            "",
-        );
+        kubectl(&plane, &["wait", "--for=condition=Established", &definition], "");
     }
     let cluster = std::fs::read_to_string(example("1-cluster.yaml")).unwrap();
     kubectl(&plane, &apply, &cluster);

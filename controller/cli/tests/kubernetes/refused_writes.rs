@@ -87,10 +87,7 @@ async fn a_finalizer_that_is_refused_is_in_the_condition() {
 async fn the_finalizer_of_a_cluster_network_that_is_refused_is_in_the_condition() {
     let bed = manager_bed().await;
     let object = "/clusteruserdefinednetworks/red$";
-    fail_each(
-        &bed,
-        [("PATCH", object, Reply::Status(403, None), usize::MAX)],
-    );
+    fail_each(&bed, [("PATCH", object, Reply::Status(403, None), usize::MAX)]);
     let manager = bed.run_cluster("one");
     let network: ClusterUserDefinedNetwork = serde_json::from_value(json!({
         "metadata": {"name": RED},
@@ -117,10 +114,7 @@ async fn objects_that_cannot_be_written_have_an_event() {
         let bed = manager_bed().await;
         let refused = Reply::Status(code, None);
         let writes = ["/pods/a$", "/userdefinednetworks/red$"];
-        fail_each(
-            &bed,
-            writes.map(|path| ("PATCH", path, refused, usize::MAX)),
-        );
+        fail_each(&bed, writes.map(|path| ("PATCH", path, refused, usize::MAX)));
         let manager = bed.run_cluster("one");
         create_network(&bed, layer2()).await;
         create_pod(&bed, "a").await;

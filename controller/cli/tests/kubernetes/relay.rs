@@ -16,11 +16,7 @@ pub(crate) struct Relay {
 impl Relay {
     /// A relay that does not listen yet.
     pub(crate) fn new(socket: PathBuf, server: PathBuf) -> Self {
-        Self {
-            socket,
-            server,
-            passing: None,
-        }
+        Self { socket, server, passing: None }
     }
 
     /// Accepts and forwards connections.

@@ -11,12 +11,7 @@ use crate::apiserver::{Backup, Fault, Reply, WatchEnd};
 use crate::testbed::{CONNECT, NAMESPACE, Running, Testbed, ZONE, eventually, subnets};
 
 fn failing_lists(path: &'static str) -> Fault {
-    Fault {
-        method: "LIST",
-        path,
-        reply: Reply::Status(503, None),
-        times: usize::MAX,
-    }
+    Fault { method: "LIST", path, reply: Reply::Status(503, None), times: usize::MAX }
 }
 
 /// Runs a cluster manager that connects two networks, and then that of blue only. The backup is from
@@ -160,10 +155,9 @@ async fn a_restore_that_one_watch_notices_is_one_for_all() {
     };
     let before = lists();
     bed.api().restore(backup, WatchEnd::Clean);
-    eventually(
-        "namespaces are listed after a look at the version",
-        async || (lists() >= before + 2).then_some(()),
-    )
+    eventually("namespaces are listed after a look at the version", async || {
+        (lists() >= before + 2).then_some(())
+    })
     .await;
     // The versions of these changes pass the one that the watch of definitions knows.
     annotate_blue(&bed, 500).await;

@@ -34,16 +34,8 @@ fn subnets(node: usize) -> String {
 /// Peak memory of a process in MB.
 fn peak_memory(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .unwrap();
-    line.split_whitespace()
-        .nth(1)
-        .unwrap()
-        .parse::<u64>()
-        .unwrap()
-        / 1024
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,10 +62,8 @@ async fn the_zone_controller_of_a_large_cluster_has_a_bounded_size() {
         .args(["--nb", zone.remote()])
         .spawn()
         .unwrap();
-    zone.until("networks are connected", |zone| {
-        (zone.connect_policies().len() == 2).then_some(())
-    })
-    .await;
+    zone.until("networks are connected", |zone| (zone.connect_policies().len() == 2).then_some(()))
+        .await;
     let (time, memory) = (begun.elapsed(), peak_memory(&child));
     println!("connected after {time:?}, {memory} MB at most");
     // The annotations are 22 MB of text. Kept as decoded objects they would take several times

@@ -105,9 +105,7 @@ async fn the_answer_that_comes_late_is_reported() {
     create_pod(&bed, "a").await;
     eventually("the answer is in an event", async || {
         let events = events_about(&bed, "Pod").await;
-        let mut events = events
-            .into_iter()
-            .filter(|one| one.1 == "ErrorAllocatingPod");
+        let mut events = events.into_iter().filter(|one| one.1 == "ErrorAllocatingPod");
         events.find(|one| one.2.starts_with("as ordered by the test"))
     })
     .await;
@@ -143,10 +141,7 @@ async fn a_network_whose_definition_has_no_answer_is_not_created() {
         let path = "/red/network-attachment-definitions";
         own.filter(|one| one.path.ends_with(path)).count()
     };
-    eventually("the definition is requested", async || {
-        (requested(&bed) > 0).then_some(())
-    })
-    .await;
+    eventually("the definition is requested", async || (requested(&bed) > 0).then_some(())).await;
     // Each pod is a reason for another pass.
     for number in 0..3 {
         create_pod(&bed, &format!("p{number}")).await;

@@ -151,10 +151,7 @@ impl Testbed {
     async fn simulated_server() -> Self {
         let api = ApiServer::start().await;
         let client = api.client();
-        Self {
-            api: Some(api),
-            ..Self::on(client)
-        }
+        Self { api: Some(api), ..Self::on(client) }
     }
 
     /// A test bed on a server, with times that are long enough for a busy machine.
@@ -183,9 +180,7 @@ impl Testbed {
     }
 
     pub(crate) fn api(&self) -> &ApiServer {
-        self.api
-            .as_ref()
-            .expect("the test needs the in-process server")
+        self.api.as_ref().expect("the test needs the in-process server")
     }
 
     /// Creates missing resource definitions, as `patchbay crds` prints them.
@@ -200,9 +195,7 @@ impl Testbed {
         for definition in definitions {
             let name = definition.name_any();
             if api.get_opt(&name).await.unwrap().is_none() {
-                let created = api
-                    .create(&PostParams::default(), &labelled(&definition))
-                    .await;
+                let created = api.create(&PostParams::default(), &labelled(&definition)).await;
                 created.unwrap();
             }
             let established = format!("{name} is established");
@@ -236,8 +229,7 @@ impl Testbed {
 
     async fn make_example(&self) {
         for (_, namespace) in self.inventory.namespaces.iter() {
-            self.create(&converted::<Namespace>(&namespace.object))
-                .await;
+            self.create(&converted::<Namespace>(&namespace.object)).await;
         }
         for (_, node) in self.inventory.nodes.iter() {
             self.create(&converted::<Node>(&node.object)).await;
@@ -265,9 +257,7 @@ impl Testbed {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
     {
         let api = Api::<K>::all(self.client.clone());
-        api.create(&PostParams::default(), &labelled(object))
-            .await
-            .unwrap()
+        api.create(&PostParams::default(), &labelled(object)).await.unwrap()
     }
 
     pub(crate) async fn create_in<K>(&self, object: &K) -> K
@@ -280,9 +270,7 @@ impl Testbed {
     {
         let namespace = object.namespace().unwrap();
         let api = Api::<K>::namespaced(self.client.clone(), &namespace);
-        api.create(&PostParams::default(), &labelled(object))
-            .await
-            .unwrap()
+        api.create(&PostParams::default(), &labelled(object)).await.unwrap()
     }
 
     pub(crate) fn connects(&self) -> Api<ClusterNetworkConnect> {
@@ -332,12 +320,7 @@ impl Testbed {
                 let regarding = event.regarding.as_ref();
                 regarding.is_some_and(|regarding| regarding.uid.as_ref() == Some(&uid))
             })
-            .map(|event| {
-                (
-                    event.reason.unwrap_or_default(),
-                    event.note.unwrap_or_default(),
-                )
-            })
+            .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
             .collect()
     }
 
@@ -345,9 +328,7 @@ impl Testbed {
         let nads = self.nads(namespace);
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         for nad in nads.list(&ListParams::default()).await.unwrap() {
-            nads.patch(&nad.name_any(), &PatchParams::default(), &patch)
-                .await
-                .unwrap();
+            nads.patch(&nad.name_any(), &PatchParams::default(), &patch).await.unwrap();
         }
     }
 
@@ -373,11 +354,8 @@ async fn a_real_server_is_left_unchanged() {
         bed.connect().await;
         bed.until_allocated(2).await;
         cluster.stop().await;
-        let (nodes, connects, events) = (
-            bed.nodes(),
-            bed.connects(),
-            Api::<Event>::namespaced(bed.client.clone(), EVENTS),
-        );
+        let (nodes, connects, events) =
+            (bed.nodes(), bed.connects(), Api::<Event>::namespaced(bed.client.clone(), EVENTS));
         bed.clear().await;
         let all = ListParams::default();
         assert!(nodes.list(&all).await.unwrap().items.is_empty());

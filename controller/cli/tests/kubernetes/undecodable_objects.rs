@@ -31,18 +31,9 @@ async fn create_undecodable(bed: &Testbed) {
         ("/api/v1/namespaces".to_owned(), json!({"metadata": label})),
         ("/api/v1/nodes".to_owned(), json!({"metadata": label})),
         (BLUE_PODS.to_owned(), spec_of(pod)),
-        (
-            BLUE_PODS.to_owned(),
-            json!({"metadata": {"name": "b", "labels": {"number": 7}}}),
-        ),
-        (
-            "/api/v1/namespaces/blue/services".to_owned(),
-            spec_of(service),
-        ),
-        (
-            format!("/api/v1/{own}/configmaps"),
-            json!({"metadata": of_zone, "data": {"report": 7}}),
-        ),
+        (BLUE_PODS.to_owned(), json!({"metadata": {"name": "b", "labels": {"number": 7}}})),
+        ("/api/v1/namespaces/blue/services".to_owned(), spec_of(service)),
+        (format!("/api/v1/{own}/configmaps"), json!({"metadata": of_zone, "data": {"report": 7}})),
         (
             format!("/apis/coordination.k8s.io/v1/{own}/leases"),
             json!({"metadata": of_zone, "spec": {"renewTime": 7}}),
@@ -73,12 +64,7 @@ async fn objects_that_cannot_be_decoded_do_not_hide_others() {
 async fn explain_names_the_error_of_a_connect_that_cannot_be_decoded() {
     let bed = Testbed::simulated().await;
     let connect = json!({"metadata": {"name": "wrong"}, "spec": {"networkSelectors": 7}});
-    create(
-        &bed,
-        "/apis/k8s.ovn.org/v1/clusternetworkconnects",
-        &connect,
-    )
-    .await;
+    create(&bed, "/apis/k8s.ovn.org/v1/clusternetworkconnects", &connect).await;
     let folder = tempfile::tempdir().unwrap();
     let config = kubeconfig_as("patchbay-cluster", folder.path(), &bed.api().url());
     let mut command = patchbay(&["explain", "cnc", "wrong", "--kubeconfig"]);

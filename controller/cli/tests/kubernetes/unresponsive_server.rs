@@ -13,12 +13,7 @@ use crate::testbed::{CONNECT, Testbed, eventually};
 const NADS: &str = "/network-attachment-definitions";
 
 fn fault(method: &'static str, path: &'static str, reply: Reply) -> Fault {
-    Fault {
-        method,
-        path,
-        reply,
-        times: 1,
-    }
+    Fault { method, path, reply, times: 1 }
 }
 
 /// Number of lists and watches of a kind that the controller has requested.
@@ -65,10 +60,7 @@ async fn a_silent_watch_is_opened_again() {
 async fn the_objects_of_a_watch_that_stays_silent_are_listed_again() {
     let mut bed = Testbed::simulated().await;
     bed.idle = Duration::from_millis(300);
-    bed.api().fail(Fault {
-        times: usize::MAX,
-        ..fault("WATCH", NADS, Reply::Silence)
-    });
+    bed.api().fail(Fault { times: usize::MAX, ..fault("WATCH", NADS, Reply::Silence) });
     let cluster = bed.run_cluster("one");
     bed.connect().await;
     bed.until_allocated(2).await;
@@ -93,11 +85,8 @@ async fn an_event_without_a_response_does_not_block_others() {
     eventually("both connects have their events", async || {
         let events = Api::<Event>::all(bed.client.clone());
         let events = events.list(&ListParams::default()).await.unwrap();
-        let names: Vec<Option<String>> = events
-            .items
-            .into_iter()
-            .map(|event| event.regarding?.name)
-            .collect();
+        let names: Vec<Option<String>> =
+            events.items.into_iter().map(|event| event.regarding?.name).collect();
         let has_event = |connect: &str| names.contains(&Some(connect.to_owned()));
         (has_event(CONNECT) && has_event("other")).then_some(())
     })
@@ -108,10 +97,7 @@ async fn an_event_without_a_response_does_not_block_others() {
 #[tokio::test]
 async fn watches_that_end_at_once_are_delayed() {
     let bed = Testbed::simulated().await;
-    bed.api().fail(Fault {
-        times: usize::MAX,
-        ..fault("WATCH", NADS, Reply::Empty)
-    });
+    bed.api().fail(Fault { times: usize::MAX, ..fault("WATCH", NADS, Reply::Empty) });
     let begun = Instant::now();
     let cluster = bed.run_cluster("one");
     bed.connect().await;
@@ -123,10 +109,7 @@ async fn watches_that_end_at_once_are_delayed() {
     .await;
     // The delays between them are at least 0.8 s. Each follows a look at the present version.
     let most = 1 + (begun.elapsed().as_secs_f64() / 0.8) as usize;
-    assert!(
-        lists <= 1 + watches && watches <= most,
-        "{lists} and {watches}"
-    );
+    assert!(lists <= 1 + watches && watches <= most, "{lists} and {watches}");
     cluster.stop().await;
 }
 
@@ -139,16 +122,11 @@ async fn a_leader_survives_renewals_without_a_response() {
     let renewals = |code: u16| {
         let requests = bed.api().requests();
         let leases = requests.iter().filter(|one| one.path.contains("/leases/"));
-        leases
-            .filter(|one| one.method == "PUT" && one.status == code)
-            .count()
+        leases.filter(|one| one.method == "PUT" && one.status == code).count()
     };
     let lists = || lists_and_watches(bed.api(), "/clusternetworkconnects").0;
     let (before, listed) = (renewals(200), lists());
-    bed.api().fail(Fault {
-        times: 2,
-        ..fault("PUT", "/leases/", Reply::Done(504))
-    });
+    bed.api().fail(Fault { times: 2, ..fault("PUT", "/leases/", Reply::Done(504)) });
     eventually("it is renewed again", async || {
         (renewals(504) == 2 && renewals(200) > before).then_some(())
     })
@@ -164,8 +142,7 @@ async fn a_leader_survives_renewals_without_a_response() {
 #[tokio::test]
 async fn an_event_is_created_once_whatever_the_response() {
     let bed = Testbed::simulated().await;
-    bed.api()
-        .fail(fault("POST", "/events", Reply::Status(503, None)));
+    bed.api().fail(fault("POST", "/events", Reply::Status(503, None)));
     bed.api().fail(fault("POST", "/events", Reply::Done(504)));
     let cluster = bed.run_cluster("one");
     bed.connect().await;
@@ -208,19 +185,13 @@ async fn watches_resume_together_whatever_one_was_asked_to_wait() {
     for method in ["LIST", "WATCH"] {
         let path = "/namespaces$";
         bed.api().fail(fault(method, path, Reply::Text(503, 240)));
-        bed.api().fail(Fault {
-            times: 2,
-            ..fault(method, NADS, Reply::Status(503, None))
-        });
+        bed.api().fail(Fault { times: 2, ..fault(method, NADS, Reply::Status(503, None)) });
     }
     let watches = || lists_and_watches(bed.api(), namespaces).1;
     let begun = Instant::now();
     let before = watches();
     bed.api().drop_watches();
-    eventually("namespaces are watched again", async || {
-        (watches() > before).then_some(())
-    })
-    .await;
+    eventually("namespaces are watched again", async || (watches() > before).then_some(())).await;
     assert!(begun.elapsed() < Duration::from_secs(100));
     cluster.stop().await;
 }

@@ -23,10 +23,7 @@ use crate::zone_database::Zone;
 
 /// The ports of the connect router.
 pub(crate) fn connect_ports(zone: &Zone) -> BTreeSet<String> {
-    let ports = zone
-        .rows::<LogicalRouterPort>()
-        .into_iter()
-        .map(|port| port.name);
+    let ports = zone.rows::<LogicalRouterPort>().into_iter().map(|port| port.name);
     ports.filter(|name| name.starts_with("crtor-")).collect()
 }
 
@@ -37,10 +34,7 @@ fn uuids<T: TableRow>(zone: &Zone) -> BTreeSet<Uuid> {
 
 pub(crate) async fn until_ports(zone: &Zone, count: usize) -> BTreeSet<String> {
     let what = format!("{count} ports on the connect router");
-    zone.until(&what, |zone| {
-        Some(connect_ports(zone)).filter(|ports| ports.len() == count)
-    })
-    .await
+    zone.until(&what, |zone| Some(connect_ports(zone)).filter(|ports| ports.len() == count)).await
 }
 
 #[tokio::test]
@@ -53,20 +47,12 @@ async fn the_documents_example_is_connected() {
     let ports = until_ports(&zone, 6).await;
     assert!(ports.contains("crtor-blue-green-connect_cluster_udn_blue-network_ovn-worker"));
     let routers = zone.rows::<LogicalRouter>();
-    let router = routers
-        .iter()
-        .find(|router| router.name == "connect_router_blue-green-connect")
-        .unwrap();
+    let router =
+        routers.iter().find(|router| router.name == "connect_router_blue-green-connect").unwrap();
     assert_eq!(router.options["requested-tnl-key"], "16715779");
     assert_eq!((router.ports.len(), router.static_routes.len()), (6, 6));
     let policies: Vec<LogicalRouterPolicy> = zone.rows();
-    assert_eq!(
-        policies
-            .iter()
-            .filter(|policy| policy.priority == 9001)
-            .count(),
-        2
-    );
+    assert_eq!(policies.iter().filter(|policy| policy.priority == 9001).count(), 2);
     eventually("the condition `Connected`", async || {
         let (status, message) = condition(&bed.connected().await, "Connected")?;
         let expected = "connected: 2 networks with 6 ports in 1 zone; no report yet from zones ovn-control-plane, ovn-worker2";
@@ -82,19 +68,12 @@ async fn the_documents_example_is_connected_in_the_real_server() {
     let bed = Testbed::new().await;
     let server = RealServer::start([installed_nb_schema()]);
     let remotes = server.remote().parse().unwrap();
-    let client = Client::connect(Config::new(remotes, "OVN_Northbound"))
-        .await
-        .unwrap();
+    let client = Client::connect(Config::new(remotes, "OVN_Northbound")).await.unwrap();
     let settings = ClusterSettings::default();
     let mut objects = ZoneObjects::new(ZONE, &settings);
-    objects.set_objects(
-        &network_objects(&bed.inventory, &settings),
-        &BTreeSet::new(),
-    );
-    let networks = Engine::<Topologies>::default()
-        .plan(&objects, &client.snapshot())
-        .into_change()
-        .unwrap();
+    objects.set_objects(&network_objects(&bed.inventory, &settings), &BTreeSet::new());
+    let networks =
+        Engine::<Topologies>::default().plan(&objects, &client.snapshot()).into_change().unwrap();
     let made = client.transact(networks.transaction.unwrap()).await;
     made.into_result().unwrap();
 
@@ -102,9 +81,7 @@ async fn the_documents_example_is_connected_in_the_real_server() {
     bed.connect().await;
     let rows = |snapshot: &Snapshot| {
         let ports = snapshot.typed::<LogicalRouterPort>();
-        let ports = ports
-            .iter()
-            .filter(|port| port.as_ref().unwrap().1.name.starts_with("crtor-"));
+        let ports = ports.iter().filter(|port| port.as_ref().unwrap().1.name.starts_with("crtor-"));
         (ports.count(), snapshot.typed::<LogicalRouterPolicy>().len())
     };
     let before = rows(&client.snapshot()).1;
@@ -113,14 +90,9 @@ async fn the_documents_example_is_connected_in_the_real_server() {
         (ports == 6 && policies == before + 2).then_some(())
     })
     .await;
-    bed.connects()
-        .delete(CONNECT, &DeleteParams::default())
-        .await
-        .unwrap();
-    eventually("nothing is left", async || {
-        (rows(&client.snapshot()) == (0, before)).then_some(())
-    })
-    .await;
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
+    eventually("nothing is left", async || (rows(&client.snapshot()) == (0, before)).then_some(()))
+        .await;
     both.stop().await;
     bed.clear().await;
 }
@@ -136,10 +108,7 @@ async fn a_restart_changes_no_row() {
     node.stop().await;
     let before = uuids::<LogicalRouterPort>(&zone);
     // A node is deleted while the controller is stopped.
-    bed.nodes()
-        .delete("ovn-worker2", &DeleteParams::default())
-        .await
-        .unwrap();
+    bed.nodes().delete("ovn-worker2", &DeleteParams::default()).await.unwrap();
     let node = bed.run_zone(&zone);
     until_ports(&zone, 4).await;
     assert!(uuids::<LogicalRouterPort>(&zone).is_subset(&before));
@@ -154,10 +123,7 @@ async fn nodes_come_and_go() {
     let zone = bed.zone(ZONE).await;
     let both = bed.run("one", true, Some(&zone));
     let gone = bed.nodes().get("ovn-worker2").await.unwrap();
-    bed.nodes()
-        .delete("ovn-worker2", &DeleteParams::default())
-        .await
-        .unwrap();
+    bed.nodes().delete("ovn-worker2", &DeleteParams::default()).await.unwrap();
     bed.connect().await;
     let before = until_ports(&zone, 4).await;
     bed.create(&gone).await;
@@ -165,10 +131,7 @@ async fn nodes_come_and_go() {
     assert!(after.is_superset(&before));
     // Without an id it has no addresses.
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"k8s.ovn.org/node-id": null}}}));
-    bed.nodes()
-        .patch("ovn-worker2", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
+    bed.nodes().patch("ovn-worker2", &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(until_ports(&zone, 4).await, before);
     both.stop().await;
     bed.clear().await;
@@ -196,14 +159,9 @@ async fn networks_are_connected_on_nodes_with_pods() {
     bed.create_in(&pod("other", "ovn-control-plane")).await;
     until_ports(&zone, 4).await;
     let pods = Api::<Pod>::namespaced(bed.client.clone(), "blue");
-    pods.delete(&format!("on-{ZONE}"), &DeleteParams::default())
-        .await
-        .unwrap();
+    pods.delete(&format!("on-{ZONE}"), &DeleteParams::default()).await.unwrap();
     let ports = until_ports(&zone, 2).await;
-    assert!(
-        ports.iter().all(|port| port.ends_with("_ovn-worker2")),
-        "{ports:?}"
-    );
+    assert!(ports.iter().all(|port| port.ends_with("_ovn-worker2")), "{ports:?}");
     both.stop().await;
 }
 
@@ -215,15 +173,9 @@ async fn a_deleted_connect_leaves_no_rows() {
     let both = bed.run("one", true, Some(&zone));
     bed.connect().await;
     until_ports(&zone, 6).await;
-    bed.connects()
-        .delete(CONNECT, &DeleteParams::default())
-        .await
-        .unwrap();
+    bed.connects().delete(CONNECT, &DeleteParams::default()).await.unwrap();
     let what = "the database is as it was";
-    zone.until(what, |zone| {
-        (zone.snapshot().row_count() == before).then_some(())
-    })
-    .await;
+    zone.until(what, |zone| (zone.snapshot().row_count() == before).then_some(())).await;
     both.stop().await;
     bed.clear().await;
 }
@@ -253,17 +205,10 @@ async fn networks_are_connected_once_their_routers_exist() {
 
     // The ports of a deleted network go, and come back with the network.
     let nads = bed.nads("green");
-    let nad = nads
-        .list(&ListParams::default())
-        .await
-        .unwrap()
-        .items
-        .remove(0);
+    let nad = nads.list(&ListParams::default()).await.unwrap().items.remove(0);
     let mut again = nad.clone();
     again.metadata.managed_fields = None;
-    nads.delete(&nad.name_any(), &DeleteParams::default())
-        .await
-        .unwrap();
+    nads.delete(&nad.name_any(), &DeleteParams::default()).await.unwrap();
     until_ports(&zone, 3).await;
     bed.create_in(&again).await;
     until_ports(&zone, 6).await;
@@ -283,21 +228,14 @@ async fn the_zones_of_all_nodes_have_the_same_links() {
         until_ports(&zone, 6).await;
         let ports: Vec<LogicalRouterPort> = zone.rows();
         let local = format!("_{}", key.name);
-        let peers = ports
-            .iter()
-            .filter(|port| port.name.starts_with("crtor-") && port.peer.is_some());
+        let peers =
+            ports.iter().filter(|port| port.name.starts_with("crtor-") && port.peer.is_some());
         assert!(peers.clone().all(|port| port.name.ends_with(&local)));
         assert_eq!(peers.count(), 2);
         let addresses: BTreeSet<_> = ports
             .into_iter()
             .filter(|port| port.name.starts_with("crtor-"))
-            .map(|port| {
-                (
-                    port.name,
-                    port.networks,
-                    port.options["requested-tnl-key"].clone(),
-                )
-            })
+            .map(|port| (port.name, port.networks, port.options["requested-tnl-key"].clone()))
             .collect();
         links.push(addresses);
         node.stop().await;
@@ -320,10 +258,7 @@ async fn the_database_may_be_late_or_temporarily_unreachable() {
     until_ports(&zone, 6).await;
 
     relay.cut().await;
-    bed.nodes()
-        .delete("ovn-worker2", &DeleteParams::default())
-        .await
-        .unwrap();
+    bed.nodes().delete("ovn-worker2", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     assert_eq!(connect_ports(&zone).len(), 6);
     relay.mend();
@@ -346,9 +281,8 @@ async fn a_zone_that_starts_keeps_the_rows_of_a_connect_that_is_not_accepted_any
         policies.sort();
         policies
     };
-    let before = zone.until("both have policies", |_| {
-        Some(policies()).filter(|all| all.len() == 2)
-    });
+    let before =
+        zone.until("both have policies", |_| Some(policies()).filter(|all| all.len() == 2));
     let before = before.await;
     both.stop().await;
 
@@ -364,13 +298,9 @@ async fn a_zone_that_starts_keeps_the_rows_of_a_connect_that_is_not_accepted_any
     let reports = Api::<ConfigMap>::namespaced(bed.client.clone(), NAMESPACE);
     let running = bed.run_zone(&zone);
     eventually("the zone reports that rows stay", async || {
-        let report = reports
-            .get_opt(&format!("patchbay-zone-{ZONE}"))
-            .await
-            .unwrap()?;
+        let report = reports.get_opt(&format!("patchbay-zone-{ZONE}")).await.unwrap()?;
         let text = json!(report.data).to_string();
-        text.contains("not accepted, so its rows stay as they were")
-            .then_some(())
+        text.contains("not accepted, so its rows stay as they were").then_some(())
     })
     .await;
     assert_eq!(policies(), before);

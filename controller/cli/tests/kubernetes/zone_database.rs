@@ -61,10 +61,7 @@ impl Zone {
         let mut objects = ZoneObjects::new(&self.name, &settings);
         objects.set_objects(&network_objects(inventory, &settings), &BTreeSet::new());
         let mut controller = Engine::<Topologies>::default();
-        let change = controller
-            .plan(&objects, &self.snapshot())
-            .into_change()
-            .unwrap();
+        let change = controller.plan(&objects, &self.snapshot()).into_change().unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(&transaction).unwrap();
         }

@@ -83,10 +83,7 @@ async fn a_zone_that_does_not_run_is_named() {
     bed.connect().await;
     until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
     let dead = kill_last(&mut zones).await;
-    let expected = format!(
-        "in each of 2 zones; no sign of life from zone {}",
-        dead.name
-    );
+    let expected = format!("in each of 2 zones; no sign of life from zone {}", dead.name);
     until_connected(&bed, "Unknown", &expected).await;
 
     // The next leader does not take the old report for a sign of life.
@@ -118,12 +115,7 @@ async fn a_node_without_ovn_is_noted() {
     assert_eq!(watch.end(&bed).await, ["True"]);
     // Evidence of OVN makes it a node like the others.
     annotate(&bed, "win-1", &json!({"k8s.ovn.org/node-id": "9"})).await;
-    until_connected(
-        &bed,
-        "Unknown",
-        "no report yet from zone win-1; waiting: zones",
-    )
-    .await;
+    until_connected(&bed, "Unknown", "no report yet from zone win-1; waiting: zones").await;
     stop(zones).await;
     cluster.stop().await;
     bed.clear().await;

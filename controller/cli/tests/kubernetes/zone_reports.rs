@@ -15,10 +15,7 @@ use crate::testbed::{
 async fn edit(bed: &Testbed, spec: &Value) {
     let patch = Patch::Merge(json!({"spec": spec}));
     let params = PatchParams::default();
-    bed.connects()
-        .patch(CONNECT, &params, &patch)
-        .await
-        .unwrap();
+    bed.connects().patch(CONNECT, &params, &patch).await.unwrap();
 }
 
 #[tokio::test]
@@ -96,15 +93,10 @@ async fn a_deleted_report_is_written_again() {
     let reported = async || {
         let report = reports.get_opt(&name).await.unwrap()?;
         let summary = report.data?.remove(CONNECT)?;
-        summary
-            .contains(r#""networks":2"#)
-            .then_some(report.metadata.uid)
+        summary.contains(r#""networks":2"#).then_some(report.metadata.uid)
     };
     let first = eventually("the zone reports", reported).await;
-    reports
-        .delete(&name, &DeleteParams::default())
-        .await
-        .unwrap();
+    reports.delete(&name, &DeleteParams::default()).await.unwrap();
     let second = eventually("the zone reports again", reported).await;
     assert_ne!(first, second);
     cluster.stop().await;
@@ -137,17 +129,9 @@ async fn reports_about_an_older_version_do_not_count() {
     until_connected(&bed, "True", "1 network with 3 ports in each of 3 zones").await;
 
     // A change without effect on the database is reported, too.
-    edit(
-        &bed,
-        &json!({"connectivity": ["ServiceNetwork", "PodNetwork"]}),
-    )
-    .await;
+    edit(&bed, &json!({"connectivity": ["ServiceNetwork", "PodNetwork"]})).await;
     until_connected(&bed, "True", "in each of 3 zones").await;
-    edit(
-        &bed,
-        &json!({"connectivity": ["PodNetwork", "ServiceNetwork"]}),
-    )
-    .await;
+    edit(&bed, &json!({"connectivity": ["PodNetwork", "ServiceNetwork"]})).await;
     until_connected(&bed, "True", "in each of 3 zones").await;
 
     controller.stop().await;
@@ -179,8 +163,7 @@ async fn an_edit_causes_one_update_to_unknown_and_one_to_true() {
     // Other changes make the leader reconcile while only some zones have reported.
     for round in 0..20 {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        bed.label_nad("green", &json!({"round": round.to_string()}))
-            .await;
+        bed.label_nad("green", &json!({"round": round.to_string()})).await;
     }
     until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
     assert_eq!(written(&bed), before + 2);
@@ -199,12 +182,7 @@ async fn a_zone_reports_an_unreachable_database() {
     let cluster = bed.run_cluster("one");
     let controller = bed.run_zone(&zone);
     bed.connect().await;
-    until_connected(
-        &bed,
-        "Unknown",
-        "2 networks with 6 ports in 1 zone; no report",
-    )
-    .await;
+    until_connected(&bed, "Unknown", "2 networks with 6 ports in 1 zone; no report").await;
 
     let lost = format!(
         "connected: 2 networks with 6 ports in 1 zone; \
@@ -215,12 +193,7 @@ async fn a_zone_reports_an_unreachable_database() {
     edit(&bed, &json!({"connectivity": ["ServiceNetwork"]})).await;
     until_connected(&bed, "False", &lost).await;
     relay.mend();
-    until_connected(
-        &bed,
-        "Unknown",
-        "2 networks with 6 ports in 1 zone; no report",
-    )
-    .await;
+    until_connected(&bed, "Unknown", "2 networks with 6 ports in 1 zone; no report").await;
 
     // The same holds for a database that was never reachable.
     controller.stop().await;
@@ -311,10 +284,8 @@ async fn zones_that_come_and_go_cause_no_events() {
     let mut zones = run_zones(&bed).await;
     bed.connect().await;
     until_connected(&bed, "True", "2 networks with 6 ports in each of 3 zones").await;
-    eventually("an event about it", async || {
-        (connected_events(&bed).await > 0).then_some(())
-    })
-    .await;
+    eventually("an event about it", async || (connected_events(&bed).await > 0).then_some(()))
+        .await;
     let before = connected_events(&bed).await;
 
     let last = zones.len() - 1;
@@ -333,10 +304,9 @@ async fn zones_that_come_and_go_cause_no_events() {
     // A flapping state does not cause an event each time.
     let chassis = "k8s.ovn.org/node-chassis-id";
     for _ in 0..4 {
-        for (value, status) in [
-            (Value::Null, "False"),
-            (json!(object.annotations()[chassis]), "True"),
-        ] {
+        for (value, status) in
+            [(Value::Null, "False"), (json!(object.annotations()[chassis]), "True")]
+        {
             let patch = Patch::Merge(json!({"metadata": {"annotations": {chassis: value}}}));
             let params = PatchParams::default();
             bed.nodes().patch(&node, &params, &patch).await.unwrap();

@@ -105,21 +105,12 @@ fn mistakes_in_manifests_are_those_of_apply() {
     let temporary = tempfile::tempdir().unwrap();
     let found = errors(&mut lab(&ovn, &file, temporary.path(), &[]));
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(
-        found.iter().all(|line| line.starts_with("error: /")),
-        "{found:?}"
-    );
+    assert!(found.iter().all(|line| line.starts_with("error: /")), "{found:?}");
     let mut apply = Command::new(env!("CARGO_BIN_EXE_patchbay"));
-    apply
-        .args(["apply", "--nb", "unix:/nowhere", "-f"])
-        .arg(&file);
+    apply.args(["apply", "--nb", "unix:/nowhere", "-f"]).arg(&file);
     assert_eq!(errors(&mut apply), found);
 
-    fs::write(
-        &file,
-        "{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n",
-    )
-    .unwrap();
+    fs::write(&file, "{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n").unwrap();
     assert_eq!(
         errors(&mut lab(&ovn, &file, temporary.path(), &[])),
         ["error: the manifests contain no Node, so there is nothing to run"]
@@ -136,10 +127,7 @@ fn a_temporary_folder_that_cannot_have_sockets_is_an_error() {
     let found = errors(&mut lab(&ovn, EXAMPLE.as_ref(), &long, &[]));
     assert_eq!(found.len(), 1, "{found:?}");
     let end = "sockets inside need one of at most 67 bytes, so set TMPDIR to a shorter path";
-    assert!(
-        found[0].starts_with("error: /") && found[0].ends_with(end),
-        "{found:?}"
-    );
+    assert!(found[0].starts_with("error: /") && found[0].ends_with(end), "{found:?}");
     assert_empty(&long);
     let missing = folder.path().join("missing");
     let found = errors(&mut lab(&ovn, EXAMPLE.as_ref(), &missing, &[]));
@@ -160,11 +148,7 @@ fn a_program_that_dies_at_the_start_is_reported_with_the_end_of_its_log() {
     symlink(ovn.join("usr/share"), fake.join("share")).unwrap();
     let temporary = tempfile::tempdir().unwrap();
     let node = folder.path().join("node.yaml");
-    fs::write(
-        &node,
-        "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n",
-    )
-    .unwrap();
+    fs::write(&node, "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n").unwrap();
     let found = errors(&mut lab(&fake, &node, temporary.path(), &["--check"]));
     let mut expected = vec!["error: n1: ovs-vswitchd ended: exit status: 3".to_owned()];
     expected.extend((3..=7).map(|line| format!("  line {line}")));
@@ -183,11 +167,7 @@ impl Running {
     fn start(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let errors = BufReader::new(child.stderr.take().unwrap());
-        Self {
-            child,
-            errors,
-            programs: Vec::new(),
-        }
+        Self { child, errors, programs: Vec::new() }
     }
 
     /// Waits until the lab has this number of children.
@@ -240,9 +220,7 @@ fn a_signal_at_any_moment_of_the_start_leaves_nothing() {
     // Between and after the starts of 9 programs.
     let signals = [(1, "INT"), (4, "TERM"), (5, "HUP"), (7, "INT"), (9, "TERM")];
     // A lab under nohup ignores the end of the terminal.
-    let signals = signals
-        .into_iter()
-        .filter(|(_, signal)| *signal != "HUP" || !ignores_hang_up());
+    let signals = signals.into_iter().filter(|(_, signal)| *signal != "HUP" || !ignores_hang_up());
     for (count, signal) in signals {
         let mut command = lab(&ovn, EXAMPLE.as_ref(), temporary.path(), &[]);
         let mut running = Running::start(command.stdout(Stdio::null()));
@@ -253,11 +231,8 @@ fn a_signal_at_any_moment_of_the_start_leaves_nothing() {
         let (code, errors) = running.wait_for_end(temporary.path());
         // A busy machine may have completed the start before it delivers the signal.
         let is_running = errors == "6 pods on 3 nodes; `help` lists the commands\n";
-        let expected = if is_running {
-            (Some(0), errors.as_str())
-        } else {
-            (Some(1), "error: stopped\n")
-        };
+        let expected =
+            if is_running { (Some(0), errors.as_str()) } else { (Some(1), "error: stopped\n") };
         assert_eq!((code, errors.as_str()), expected, "{count} {signal}");
     }
 }
@@ -272,11 +247,9 @@ fn a_signal_while_the_rows_of_many_nodes_are_planned_starts_no_program() {
     let started = folder.path().join("started");
     let script = format!("touch {}; exec sleep 1000", started.display());
     let fake = folder.path().join("ovn");
-    for (name, version) in [
-        ("ovn-northd", "26.03.1"),
-        ("ovs-vswitchd", "4.0.0"),
-        ("ovn-controller", "26.03.1"),
-    ] {
+    for (name, version) in
+        [("ovn-northd", "26.03.1"), ("ovs-vswitchd", "4.0.0"), ("ovn-controller", "26.03.1")]
+    {
         create_program(&fake, name, version, &script);
     }
     symlink(ovn.join("usr/share"), fake.join("share")).unwrap();
@@ -315,16 +288,10 @@ async fn a_signal_in_the_middle_of_an_apply_ends_the_lab() {
     let mut running = Running::start(&mut command);
     wait_for_line(&mut running.errors, "6 pods on 3 nodes");
     running.wait_for_programs(9);
-    let lab_folder = fs::read_dir(temporary.path())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap();
+    let lab_folder = fs::read_dir(temporary.path()).unwrap().next().unwrap().unwrap();
     let socket = lab_folder.path().join("n1/db.sock");
     let remote = format!("unix:{}", socket.display()).parse().unwrap();
-    let client = Client::connect(Config::new(remote, "OVN_Northbound"))
-        .await
-        .unwrap();
+    let client = Client::connect(Config::new(remote, "OVN_Northbound")).await.unwrap();
     // Without it an apply has no end.
     let northd = running.program("ovn-northd");
     let stop = Command::new("kill").args(["-STOP", &northd]).status();
@@ -334,20 +301,14 @@ async fn a_signal_in_the_middle_of_an_apply_ends_the_lab() {
     let is_connected = |client: &Client| {
         let snapshot = client.snapshot();
         let routers = snapshot.typed::<LogicalRouter>();
-        routers
-            .iter()
-            .flatten()
-            .any(|(_, row)| row.name.starts_with("connect_router_"))
+        routers.iter().flatten().any(|(_, row)| row.name.starts_with("connect_router_"))
     };
     while is_connected(&client) {
         changes.next().await.unwrap();
     }
     drop((changes, client));
     patchbay_ovn_programs::testing::signal(&running.child, "INT");
-    assert_eq!(
-        running.wait_for_end(temporary.path()),
-        (Some(0), String::new())
-    );
+    assert_eq!(running.wait_for_end(temporary.path()), (Some(0), String::new()));
 }
 
 #[test]
@@ -357,20 +318,12 @@ fn the_end_of_a_program_ends_a_running_lab() {
     let mut running = Running::start(&mut lab(&ovn, EXAMPLE.as_ref(), temporary.path(), &[]));
     wait_for_line(&mut running.errors, "6 pods on 3 nodes");
     running.wait_for_programs(9);
-    let killed = Command::new("kill")
-        .args(["-KILL", &running.program("ovn-controller")])
-        .status();
+    let killed = Command::new("kill").args(["-KILL", &running.program("ovn-controller")]).status();
     assert!(killed.unwrap().success());
     let (code, errors) = running.wait_for_end(temporary.path());
     assert_eq!(code, Some(1), "{errors}");
     let lines: Vec<&str> = errors.lines().collect();
-    assert_eq!(
-        lines[0],
-        "error: ovn-control-plane: ovn-controller ended: signal: 9 (SIGKILL)"
-    );
+    assert_eq!(lines[0], "error: ovn-control-plane: ovn-controller ended: signal: 9 (SIGKILL)");
     assert_eq!(lines.len(), 6, "{errors}");
-    assert!(
-        lines[1..].iter().all(|line| line.starts_with("  ")),
-        "{errors}"
-    );
+    assert!(lines[1..].iter().all(|line| line.starts_with("  ")), "{errors}");
 }

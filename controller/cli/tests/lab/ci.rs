@@ -51,10 +51,7 @@ fn run_job(folder: &Path) -> (Option<i32>, String) {
         .env("PATH", path)
         .output()
         .unwrap();
-    (
-        run.status.code(),
-        String::from_utf8_lossy(&run.stderr).into_owned(),
-    )
+    (run.status.code(), String::from_utf8_lossy(&run.stderr).into_owned())
 }
 
 #[test]

@@ -26,10 +26,7 @@ fn a_release_is_fetched_into_a_new_folder_only() {
     assert_eq!(errors, expected);
     let (code, errors) = fetch(&["--suite", "sid main"]);
     assert_ne!(code, Some(0));
-    assert!(
-        errors.contains("a suite has a name of lowercase letters"),
-        "{errors}"
-    );
+    assert!(errors.contains("a suite has a name of lowercase letters"), "{errors}");
 }
 
 #[test]
@@ -39,11 +36,7 @@ fn a_signal_ends_a_fetch_and_nothing_stays() {
     let programs = tempfile::tempdir().unwrap();
     let apt = programs.path().join("apt-get");
     create_script(&apt, "#!/bin/sh\nexec sleep 1000\n");
-    let path = format!(
-        "{}:{}",
-        programs.path().display(),
-        std::env::var("PATH").unwrap()
-    );
+    let path = format!("{}:{}", programs.path().display(), std::env::var("PATH").unwrap());
     for signal in ["INT", "TERM"] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_patchbay"))
             .args(["lab", "fetch", "--into"])

@@ -111,14 +111,9 @@ async fn an_apply_that_is_killed_joins_nothing_else_and_the_next_one_completes_i
     fs::write(&file, &wanted).unwrap();
     let release = Release::find(Some(&ovn)).unwrap();
     let mut lab = Lab::start(release, &cluster(&before)).await.unwrap();
-    let connected = [
-        probes(&lab, "blue-1", "green-2").await,
-        probes(&lab, "green-1", "blue-1").await,
-    ];
-    let apart = [
-        probes(&lab, "blue-1", "grey-1").await,
-        probes(&lab, "red-1", "green-1").await,
-    ];
+    let connected =
+        [probes(&lab, "blue-1", "green-2").await, probes(&lab, "green-1", "blue-1").await];
+    let apart = [probes(&lab, "blue-1", "grey-1").await, probes(&lab, "red-1", "green-1").await];
 
     let mut killed = 0;
     for router in ["cluster_udn_amber_ovn_cluster_router", "connect_router_c2"] {
@@ -140,28 +135,14 @@ async fn an_apply_that_is_killed_joins_nothing_else_and_the_next_one_completes_i
         assert!(apply(&lab, zone, &file).wait().unwrap().success());
     }
     lab.sync().await.unwrap();
-    for (from, to) in [
-        ("green-1", "grey-2"),
-        ("grey-1", "red-1"),
-        ("blue-2", "green-1"),
-    ] {
+    for (from, to) in [("green-1", "grey-2"), ("grey-1", "red-1"), ("blue-2", "green-1")] {
         let (one, other) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
-        let answer = lab
-            .ask(&one, &other, Protocol::Tcp(80), None)
-            .await
-            .unwrap();
-        assert!(
-            answer.verdict.is_reached(),
-            "{from} {to}: {}",
-            answer.verdict
-        );
+        let answer = lab.ask(&one, &other, Protocol::Tcp(80), None).await.unwrap();
+        assert!(answer.verdict.is_reached(), "{from} {to}: {}", answer.verdict);
     }
     for stream in connected {
         let report = stream.stop(LAST_ANSWERS).await.unwrap();
-        assert!(
-            report.sent > 0 && report.unanswered.is_empty(),
-            "{report:?}"
-        );
+        assert!(report.sent > 0 && report.unanswered.is_empty(), "{report:?}");
     }
     for stream in apart {
         let report = stream.stop(LAST_ANSWERS).await.unwrap();

@@ -29,19 +29,13 @@ fn ovn() -> Option<PathBuf> {
 
 fn lab(ovn: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
-    command
-        .args(["lab", "-f", EXAMPLE, "--ovn"])
-        .arg(ovn)
-        .args(arguments);
+    command.args(["lab", "-f", EXAMPLE, "--ovn"]).arg(ovn).args(arguments);
     command
 }
 
 fn run(ovn: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = lab(ovn, arguments).stdin(Stdio::null()).output().unwrap();
+    let Output { status, stdout, stderr } =
+        lab(ovn, arguments).stdin(Stdio::null()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
 }
@@ -51,10 +45,7 @@ fn a_check_compares_packets_with_the_manifests() {
     let Some(ovn) = ovn() else { return };
     let (code, output, errors) = run(&ovn, &["--check"]);
     assert_eq!(code, Some(0), "{output}{errors}");
-    assert!(
-        output.ends_with("30 answers agree with the manifests, 0 differ\n"),
-        "{output}"
-    );
+    assert!(output.ends_with("30 answers agree with the manifests, 0 differ\n"), "{output}");
     assert!(errors.starts_with("OVN "), "{errors}");
 
     let folder = tempfile::tempdir().unwrap();
@@ -82,10 +73,7 @@ fn a_pod_with_a_uid_runs() {
     let Some(ovn) = ovn() else { return };
     let folder = tempfile::tempdir().unwrap();
     for (file, text) in [
-        (
-            "1-node.yaml",
-            "{apiVersion: v1, kind: Node, metadata: {name: n1}}",
-        ),
+        ("1-node.yaml", "{apiVersion: v1, kind: Node, metadata: {name: n1}}"),
         (
             "2-namespace.yaml",
             "{apiVersion: v1, kind: Namespace, metadata: {name: d, labels: \
@@ -127,15 +115,9 @@ fn a_pod_with_a_uid_runs() {
 #[test]
 fn a_packet_that_is_lost_by_a_killed_program_has_the_command_that_starts_it() {
     let Some(ovn) = ovn() else { return };
-    let kills = [
-        "kill ovn-worker ovs-vswitchd",
-        "kill ovn-worker2 ovn-northd",
-    ];
+    let kills = ["kill ovn-worker ovs-vswitchd", "kill ovn-worker2 ovn-northd"];
     let asks = ["ping blue-1 green-3", "ping blue-3 green-1", "matrix"];
-    let commands = kills
-        .iter()
-        .chain(&asks)
-        .flat_map(|command| ["-c", *command]);
+    let commands = kills.iter().chain(&asks).flat_map(|command| ["-c", *command]);
     let (code, output, errors) = run(&ovn, &commands.collect::<Vec<_>>());
     assert_eq!(code, Some(2), "{output}{errors}");
     let switch = "  ovs-vswitchd does not run on ovn-worker: no packet passes the node; `start \
@@ -169,10 +151,7 @@ fn a_strict_check_fails_for_a_connect_without_networks() {
         command.args(["lab", "--check", "--ovn"]).arg(&ovn);
         command.arg("-f").arg(folder.path()).args(flags);
         let output = command.stdin(Stdio::null()).output().unwrap();
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, errors) = check(&[]);
     assert_eq!(code, Some(0), "{errors}");
@@ -196,30 +175,17 @@ fn commands_are_executed_until_standard_input_ends() {
                     mend ovn-control-plane ovn-worker\ntcp blue-1 green-3:80\nenv ovn-worker\n\
                     trace blue-1 green-3\n\
                     show ovn-worker\nping blue-1 blue-9\nnonsense\n";
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(commands.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
     let output = patchbay_ovn_programs::testing::output_of(child);
-    let (text, errors) = (
-        String::from_utf8(output.stdout).unwrap(),
-        String::from_utf8(output.stderr).unwrap(),
-    );
+    let (text, errors) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{errors}");
-    let answers: Vec<&str> = text
-        .lines()
-        .filter(|line| line.contains("104.104.1.3: "))
-        .collect();
+    let answers: Vec<&str> = text.lines().filter(|line| line.contains("104.104.1.3: ")).collect();
     assert_eq!(answers.len(), 3, "{text}{errors}");
     assert!(answers[0].contains("reached through 3 routers"), "{text}");
     assert!(answers[1].contains("lost"), "{text}");
     assert!(answers[2].contains("reached through 3 routers"), "{text}");
-    assert!(
-        text.contains("  ovn-control-plane -> ovn-worker VNI "),
-        "{text}"
-    );
+    assert!(text.contains("  ovn-control-plane -> ovn-worker VNI "), "{text}");
     assert!(text.contains("export OVN_NB_DB=unix:"), "{text}");
     // The cable has lost the packet, and not the rows.
     for expected in [
@@ -232,10 +198,7 @@ fn commands_are_executed_until_standard_input_ends() {
         assert!(text.contains(expected), "{expected}: {text}");
     }
     assert!(text.contains("router "), "{text}");
-    assert!(
-        errors.contains("pod blue-9 not found; did you mean blue/blue-1"),
-        "{errors}"
-    );
+    assert!(errors.contains("pod blue-9 not found; did you mean blue/blue-1"), "{errors}");
     assert!(errors.contains("no command \"nonsense\""), "{errors}");
 }
 
@@ -244,11 +207,7 @@ fn a_lost_packet_has_the_reason_of_the_manifests_the_row_and_the_table() {
     let Some(ovn) = ovn() else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_patchbay"));
     let files = ["1-cluster.yaml", "2-networks.yaml"].map(|file| Path::new(EXAMPLE).join(file));
-    command
-        .args(["lab", "-f"])
-        .args(&files)
-        .arg("--ovn")
-        .arg(&ovn);
+    command.args(["lab", "-f"]).args(&files).arg("--ovn").arg(&ovn);
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = piped.stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
@@ -267,10 +226,7 @@ fn a_lost_packet_has_the_reason_of_the_manifests_the_row_and_the_table() {
     let row = "  reach on ovn-control-plane, packet: ";
     assert!(lines[2].starts_with(row), "{text}");
     assert!(lines[2].ends_with(']'), "{text}");
-    assert!(
-        lines[3].starts_with("  ovn-trace on ovn-control-plane, packet: "),
-        "{text}"
-    );
+    assert!(lines[3].starts_with("  ovn-trace on ovn-control-plane, packet: "), "{text}");
 }
 
 /// Ids of the processes whose parent has this id.
@@ -352,10 +308,7 @@ fn a_service_answers_across_a_connect_and_a_policy_is_promised() {
     let Some(ovn) = ovn() else { return };
     let (code, text) = shop(&ovn, &["--check"], "");
     assert_eq!(code, Some(0), "{text}");
-    assert!(
-        text.ends_with("6 answers agree with the manifests, 0 differ\n"),
-        "{text}"
-    );
+    assert!(text.ends_with("6 answers agree with the manifests, 0 differ\n"), "{text}");
     let commands = "tcp client svc/shop/web:80\nping web db\nping client db\n\
                     tcp client 10.96.0.10:80\nudp db 10.10.0.3:53\n";
     let (code, text) = shop(&ovn, &[], commands);
@@ -367,15 +320,9 @@ fn a_service_answers_across_a_connect_and_a_policy_is_promised() {
     let pod = "10.10.0.3: reached through 2 routers, pod shop/web, ";
     assert!(answers[4].starts_with(pod), "{text}");
     assert!(answers[0].starts_with(service), "{text}");
-    assert!(
-        answers[1].contains(": reached through 2 routers, "),
-        "{text}"
-    );
+    assert!(answers[1].contains(": reached through 2 routers, "), "{text}");
     assert!(answers[2].contains(": lost, "), "{text}");
-    assert!(
-        text.contains("reach on node-2, packet: dropped: ACL "),
-        "{text}"
-    );
+    assert!(text.contains("reach on node-2, packet: dropped: ACL "), "{text}");
 }
 
 #[test]
@@ -458,9 +405,7 @@ fn a_saved_file_is_applied_and_what_it_opens_and_closes_is_printed() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut errors = BufReader::new(child.stderr.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(errors.any(|line| line.contains("6 pods on 3 nodes")));
     let networks = ["cluster_udn_blue-network", "cluster_udn_green-network"];
     let [one, other] = networks;
@@ -476,16 +421,11 @@ fn a_saved_file_is_applied_and_what_it_opens_and_closes_is_printed() {
 
     // A pair of pods on the nodes that follow is watched.
     let mut input = child.stdin.take().unwrap();
-    input
-        .write_all(b"kill ovn-control-plane ovn-controller\nnonsense\n")
-        .unwrap();
+    input.write_all(b"kill ovn-control-plane ovn-controller\nnonsense\n").unwrap();
     assert!(errors.any(|line| line.contains("no command \"nonsense\"")));
     copy("3-connect.yaml");
     let line = errors.find(|line| line.starts_with("opened: ")).unwrap();
-    assert!(
-        line.contains("such as blue/blue-2 -> green/green-2, after "),
-        "{line}"
-    );
+    assert!(line.contains("such as blue/blue-2 -> green/green-2, after "), "{line}");
     assert!(errors.any(|line| line == "applied"));
     let stopped = "warning: ovn-controller does not run on ovn-control-plane: changed flows do not \
                    reach the switch; `start ovn-control-plane ovn-controller` starts it";

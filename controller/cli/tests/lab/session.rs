@@ -84,9 +84,7 @@ const DPKG: &str = "#!/bin/sh\nmkdir \"$3\" && ln -s \"$RELEASE/usr\" \"$3/usr\"
 fn the_commands_of_the_readme_end_with_a_ping() {
     let Some(ovn) = ovn() else { return };
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let mut blocks = readme
-        .split("```")
-        .filter(|block| block.contains("lab fetch"));
+    let mut blocks = readme.split("```").filter(|block| block.contains("lab fetch"));
     let commands: Vec<&str> = blocks.next().unwrap().lines().skip(1).collect();
     let [clone, fetch, ping] = commands[..] else {
         panic!("{commands:?}");
@@ -106,19 +104,12 @@ fn the_commands_of_the_readme_end_with_a_ping() {
         let line = line.replace(program, &format!("{} ", env!("CARGO_BIN_EXE_patchbay")));
         let mut command = Command::new("sh");
         command.args(["-c", &line]).current_dir(folder.path());
-        let run = command
-            .env("PATH", &path)
-            .env("RELEASE", &ovn)
-            .output()
-            .unwrap();
+        let run = command.env("PATH", &path).env("RELEASE", &ovn).output().unwrap();
         assert!(run.status.success(), "{run:?}");
         String::from_utf8(run.stdout).unwrap()
     };
     let fetched = run(fetch);
-    assert!(
-        fetched.ends_with("use it with: patchbay lab --ovn ovn-sid -f PATH\n"),
-        "{fetched}"
-    );
+    assert!(fetched.ends_with("use it with: patchbay lab --ovn ovn-sid -f PATH\n"), "{fetched}");
     let answer = run(ping);
     assert!(answer.contains("reached through 3 routers"), "{answer}");
 }

@@ -67,13 +67,7 @@ impl Terminal {
                 }
             }
         });
-        Some(Self {
-            child,
-            keys,
-            output,
-            shown: String::new(),
-            seen: 0,
-        })
+        Some(Self { child, keys, output, shown: String::new(), seen: 0 })
     }
 
     fn press(&mut self, keys: &str) {
@@ -179,10 +173,7 @@ fn a_terminated_lab_restores_the_mode_of_the_terminal() {
     let sent = Command::new("kill").args(["-TERM", &lab]).status().unwrap();
     assert!(sent.success());
     let shown = terminal.wait_for_end();
-    assert!(
-        !shown.contains("\u{1b}[1m") && !shown.contains("\u{1b}[3"),
-        "{shown:?}"
-    );
+    assert!(!shown.contains("\u{1b}[1m") && !shown.contains("\u{1b}[3"), "{shown:?}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 

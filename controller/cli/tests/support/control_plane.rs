@@ -152,27 +152,15 @@ impl ControlPlane {
         let mut command = Command::new(&self.program);
         command
             .arg("kube-apiserver")
-            .arg(format!(
-                "--etcd-servers=http://127.0.0.1:{}",
-                self.etcd_port
-            ))
+            .arg(format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port))
             .arg(format!("--secure-port={}", self.api_port))
             .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
             .arg(format!("--cert-dir={}", self.folder.display()))
-            .arg(format!(
-                "--token-auth-file={}/tokens",
-                self.folder.display()
-            ))
+            .arg(format!("--token-auth-file={}/tokens", self.folder.display()))
             .arg("--authorization-mode=Node,RBAC")
             .arg("--enable-admission-plugins=NodeRestriction")
-            .arg(format!(
-                "--service-account-key-file={}",
-                certificate.display()
-            ))
-            .arg(format!(
-                "--service-account-signing-key-file={}",
-                key.display()
-            ))
+            .arg(format!("--service-account-key-file={}", certificate.display()))
+            .arg(format!("--service-account-signing-key-file={}", key.display()))
             .arg("--service-account-issuer=https://kubernetes.default.svc")
             .arg("--service-cluster-ip-range=10.96.0.0/16")
             .arg("--endpoint-reconciler-type=none");
@@ -182,17 +170,10 @@ impl ControlPlane {
     fn start_manager(&mut self) {
         let mut command = Command::new(&self.program);
         command
-            .args([
-                "kube-controller-manager",
-                "--leader-elect=false",
-                "--secure-port=0",
-            ])
+            .args(["kube-controller-manager", "--leader-elect=false", "--secure-port=0"])
             .arg(format!("--kubeconfig={}", self.kubeconfig().display()))
             .arg(format!("--root-ca-file={}", self.certificate().display()))
-            .arg(format!(
-                "--service-account-private-key-file={}",
-                key("server-key.pem").display()
-            ))
+            .arg(format!("--service-account-private-key-file={}", key("server-key.pem").display()))
             .arg(CONTROLLERS);
         self.manager = Some(self.spawn("kube-controller-manager", &command));
     }
@@ -231,9 +212,9 @@ impl ControlPlane {
         };
         match tokio::time::timeout(START_TIMEOUT, attempts).await {
             Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(["etcd", "kube-apiserver"]
-                .map(|name| self.end_of_log(name))
-                .concat()),
+            Ok(false) | Err(_) => {
+                Err(["etcd", "kube-apiserver"].map(|name| self.end_of_log(name)).concat())
+            }
         }
     }
 
@@ -241,10 +222,7 @@ impl ControlPlane {
     fn end_of_log(&self, name: &str) -> String {
         let log = fs::read_to_string(self.folder.join(format!("{name}.log"))).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
-        format!(
-            "{name}:\n{}\n",
-            lines[lines.len().saturating_sub(10)..].join("\n")
-        )
+        format!("{name}:\n{}\n", lines[lines.len().saturating_sub(10)..].join("\n"))
     }
 }
 
@@ -301,9 +279,7 @@ fn new_folder() -> PathBuf {
     let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in fs::read_dir(parent).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap_or_default();
-        let owner = name
-            .strip_prefix(FOLDER_PREFIX)
-            .and_then(|rest| rest.split('-').next());
+        let owner = name.strip_prefix(FOLDER_PREFIX).and_then(|rest| rest.split('-').next());
         if owner.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
             // Another process may remove it at the same time.
             let _ = fs::remove_dir_all(entry.path());

@@ -11,10 +11,7 @@ fn complete() -> ZoneSummary {
         ports: 2,
         routes: 2,
     };
-    ZoneSummary::from(&ConnectReport {
-        connected: vec![network],
-        ..ConnectReport::default()
-    })
+    ZoneSummary::from(&ConnectReport { connected: vec![network], ..ConnectReport::default() })
 }
 
 fn condition_of(
@@ -36,10 +33,7 @@ fn the_condition_lists_counts_and_skipped_networks() {
     let complete = complete();
     let condition = condition_of(&[("n1", &complete)], &[], &[]);
     assert_eq!(condition.status, ConditionStatus::True);
-    assert_eq!(
-        condition.message,
-        "connected: 1 network with 2 ports in 1 zone"
-    );
+    assert_eq!(condition.message, "connected: 1 network with 2 ports in 1 zone");
     let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
     let condition = condition_of(&[("n1", &complete), ("n2", &held)], &[], &[]);
     assert_eq!(condition.status, ConditionStatus::False);
@@ -57,10 +51,7 @@ fn equal_messages_of_several_zones_are_listed_once() {
         network: None,
         reason: NetworkSkip::Unknown,
     });
-    let report = ConnectReport {
-        skipped_networks: skipped.into(),
-        ..ConnectReport::default()
-    };
+    let report = ConnectReport { skipped_networks: skipped.into(), ..ConnectReport::default() };
     let summary = ZoneSummary::short(&report, 1);
     let names: Vec<String> = (1..=5).map(|number| format!("n{number}")).collect();
     let zones: Vec<_> = names.iter().map(|name| (name.as_str(), &summary)).collect();
@@ -74,10 +65,7 @@ fn equal_messages_of_several_zones_are_listed_once() {
 #[test]
 fn messages_above_the_maximum_are_counted() {
     let obstacles = (0..100).map(|number| format!("obstacle {number:03}"));
-    let summary = ZoneSummary {
-        obstacles: obstacles.collect(),
-        ..ZoneSummary::default()
-    };
+    let summary = ZoneSummary { obstacles: obstacles.collect(), ..ZoneSummary::default() };
     let message = condition_of(&[("n1", &summary), ("n2", &summary)], &[], &[]).message;
     let end = "; zones n1, n2: obstacle 019; and 160 more";
     assert!(message.ends_with(end), "{message}");
@@ -86,10 +74,7 @@ fn messages_above_the_maximum_are_counted() {
 #[test]
 fn zones_without_a_report_make_the_condition_unknown() {
     let condition = condition_of(&[("n1", &complete())], &[], &["n2", "n3"]);
-    assert_eq!(
-        (condition.status, condition.reason),
-        (ConditionStatus::Unknown, "ZonesSilent")
-    );
+    assert_eq!((condition.status, condition.reason), (ConditionStatus::Unknown, "ZonesSilent"));
     assert_eq!(
         condition.message,
         "connected: 1 network with 2 ports in 1 zone; no report yet from zones n2, n3"
@@ -166,10 +151,7 @@ fn a_zone_that_does_not_run_makes_the_condition_unknown_and_is_named() {
         ..ZoneReports::default()
     };
     let condition = reports.condition();
-    assert_eq!(
-        (condition.status, condition.reason),
-        (ConditionStatus::Unknown, "ZonesNotRunning")
-    );
+    assert_eq!((condition.status, condition.reason), (ConditionStatus::Unknown, "ZonesNotRunning"));
     assert_eq!(
         condition.message,
         "connected: 1 network with 2 ports in each of 2 zones; no sign of life from zone n2"
@@ -211,10 +193,7 @@ fn pending_annotations_are_an_obstacle_unless_the_node_is_joining() {
         ..ZoneReports::default()
     };
     let condition = reports.condition();
-    assert_eq!(
-        (condition.status, condition.reason),
-        (ConditionStatus::Unknown, "ZonesSilent")
-    );
+    assert_eq!((condition.status, condition.reason), (ConditionStatus::Unknown, "ZonesSilent"));
     assert_eq!(
         condition.message,
         "connected: 1 network with 2 ports in each of 2 zones; no report yet from zone n3; \
@@ -252,11 +231,8 @@ fn nodes_without_ovn_are_named_and_do_not_change_the_status() {
 fn a_connect_without_networks_is_not_connected_whatever_zones_report() {
     let nothing = ZoneSummary::default();
     let no_networks = ["spec.networkSelectors[0] matches none of 2 networks".to_owned()];
-    let mut reports = ZoneReports {
-        silent: vec!["n1"],
-        no_networks: &no_networks,
-        ..ZoneReports::default()
-    };
+    let mut reports =
+        ZoneReports { silent: vec!["n1"], no_networks: &no_networks, ..ZoneReports::default() };
     let reason = |reports: &ZoneReports<'_>| {
         let condition = reports.condition();
         assert_eq!(condition.status, ConditionStatus::False);
@@ -265,19 +241,13 @@ fn a_connect_without_networks_is_not_connected_whatever_zones_report() {
     let text = "no network is selected: spec.networkSelectors[0] matches none of 2 networks";
     assert_eq!(
         reason(&reports),
-        (
-            NO_NETWORKS_SELECTED,
-            format!("{text}; no report yet from zone n1")
-        )
+        (NO_NETWORKS_SELECTED, format!("{text}; no report yet from zone n1"))
     );
     reports.silent.clear();
     reports.current = vec![("n1", &nothing)];
     assert_eq!(
         reason(&reports),
-        (
-            NO_NETWORKS_SELECTED,
-            format!("connected: 0 networks with 0 ports in 1 zone; {text}")
-        )
+        (NO_NETWORKS_SELECTED, format!("connected: 0 networks with 0 ports in 1 zone; {text}"))
     );
     // What zones skip is more than what is not selected.
     let held = ZoneSummary::from(&ConnectReport::held(HeldReason::NoTunnelKey));
@@ -295,14 +265,9 @@ fn selected_networks_without_subnets_make_the_condition_false() {
         ..ZoneReports::default()
     };
     let condition = reports.condition();
-    assert_eq!(
-        (condition.status, condition.reason),
-        (ConditionStatus::False, "SomethingSkipped")
-    );
+    assert_eq!((condition.status, condition.reason), (ConditionStatus::False, "SomethingSkipped"));
     assert!(
-        condition
-            .message
-            .contains("without connect subnets: networks net-10, net-11, ")
+        condition.message.contains("without connect subnets: networks net-10, net-11, ")
             && condition.message.ends_with("net-19 and 2 more"),
         "{}",
         condition.message

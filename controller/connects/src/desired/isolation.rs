@@ -56,10 +56,8 @@ pub(crate) fn isolation<'m>(
         switches: Vec::new(),
     };
     for member in members.filter(|member| member.is_connected() && member.is_active_here) {
-        let subnets: Vec<IpNet> = IpFamily::BOTH
-            .into_iter()
-            .flat_map(|family| member.pod_subnets_of(family))
-            .collect();
+        let subnets: Vec<IpNet> =
+            IpFamily::BOTH.into_iter().flat_map(|family| member.pod_subnets_of(family)).collect();
         let kind = AclKind::PassSameNetwork(member.id);
         rows.switches.push(IsolatedSwitch {
             name: member.switch.clone(),
@@ -124,9 +122,8 @@ fn address_sets<'m>(
     families: &[IpFamily],
     has_local_node: bool,
 ) -> Vec<AddressSetRow> {
-    let known: Vec<_> = members
-        .filter(|member| has_local_node || !needs_local_node(member.topology))
-        .collect();
+    let known: Vec<_> =
+        members.filter(|member| has_local_node || !needs_local_node(member.topology)).collect();
     let families = families.iter().copied();
     families
         .map(|family| AddressSetRow {

@@ -46,12 +46,7 @@ impl LinkRows {
         let options =
             [CHASSIS_OPTION, TUNNEL_KEY_OPTION].map(|key| (Atom::from(key), Atom::from("")));
         let families = subnets.iter().map(IpFamily::of_net);
-        let routes = |family| {
-            (
-                family,
-                AttachmentExternalIds::routes(name, network.id, family),
-            )
-        };
+        let routes = |family| (family, AttachmentExternalIds::routes(name, network.id, family));
         Self {
             connect: name.as_str().into(),
             ranges: connect.ranges,
@@ -129,9 +124,8 @@ impl<'a> Link<'a> {
         let rows = &member.link_rows;
         let key = port_tunnel_key(&rows.ranges, &member.subnets, attachment)?;
         let remote = node.filter(|_| !is_local);
-        let chassis = remote
-            .map(|node| node.chassis_id.as_deref().ok_or(NodeSkip::NoChassis))
-            .transpose()?;
+        let chassis =
+            remote.map(|node| node.chassis_id.as_deref().ok_or(NodeSkip::NoChassis)).transpose()?;
         let node_name = node.map_or("", |node| &node.name);
         Ok(Self {
             attachment,
@@ -159,11 +153,7 @@ impl<'a> Link<'a> {
         let key = Atom::from(itoa::Buffer::new().format(self.key.get()));
         let options = match self.chassis {
             Some(chassis) => rows.remote_options.map_values(|option, _| {
-                if option.as_str() == Some(CHASSIS_OPTION) {
-                    chassis.into()
-                } else {
-                    key.clone()
-                }
+                if option.as_str() == Some(CHASSIS_OPTION) { chassis.into() } else { key.clone() }
             }),
             None => Map::from_iter([(TUNNEL_KEY_OPTION.into(), key)]),
         };
@@ -215,8 +205,7 @@ impl<'a> Link<'a> {
 
     /// `true` if the node may have subnets of the network that cannot be read.
     pub(crate) fn has_unreadable_subnets(&self, member: &Member) -> bool {
-        self.node
-            .is_some_and(|node| node.has_unknown_subnets_of(&member.name))
+        self.node.is_some_and(|node| node.has_unknown_subnets_of(&member.name))
     }
 
     /// Reason why the link has no routes.
@@ -260,10 +249,8 @@ impl<'a> Link<'a> {
 
     /// Addresses of both ends in one IP family: connect router, network.
     pub(super) fn addresses_of(&self, family: IpFamily) -> Option<(IpAddr, IpAddr)> {
-        let pair = self
-            .addresses
-            .iter()
-            .find(|pair| IpFamily::of_net(pair.connect_side) == family)?;
+        let pair =
+            self.addresses.iter().find(|pair| IpFamily::of_net(pair.connect_side) == family)?;
         Some((pair.connect_side.addr(), pair.network_side.addr()))
     }
 }

@@ -67,10 +67,7 @@ impl Member {
 
     /// `true` if the network waits for the id of the zone's node.
     pub(crate) fn waits_for_local_id(&self) -> bool {
-        matches!(
-            self.obstacle,
-            Some(NetworkSkip::NoLocalId(_) | NetworkSkip::UnreadableLocalId(_))
-        )
+        matches!(self.obstacle, Some(NetworkSkip::NoLocalId(_) | NetworkSkip::UnreadableLocalId(_)))
     }
 
     /// `true` if the network is active on a node.
@@ -85,10 +82,7 @@ impl Member {
     }
 
     pub(crate) fn owner_key(&self) -> OwnerKey {
-        OwnerKey {
-            topology: self.topology,
-            network_id: self.id,
-        }
+        OwnerKey { topology: self.topology, network_id: self.id }
     }
 
     pub(super) fn pod_subnets_of(&self, family: IpFamily) -> impl Iterator<Item = IpNet> {

@@ -35,9 +35,7 @@ pub(super) fn router(connect: &Connect, key: DatapathKey, copp: Ref<Copp>) -> Ro
     let external_ids = OwnedRow::Router.external_ids(&connect.name).into_iter();
     RouterRow {
         name: names::connect_router(&connect.name).into(),
-        external_ids: external_ids
-            .map(|(key, id)| (key.into(), id.into()))
-            .collect(),
+        external_ids: external_ids.map(|(key, id)| (key.into(), id.into())).collect(),
         options: Map::from_iter([(TUNNEL_KEY_OPTION.into(), key.to_string().into())]),
         copp: Some(copp),
         enabled: None,

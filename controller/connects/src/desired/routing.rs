@@ -23,9 +23,7 @@ pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
         else {
             continue;
         };
-        let of_family = subnets
-            .iter()
-            .filter(|subnet| IpFamily::of_net(**subnet) == family);
+        let of_family = subnets.iter().filter(|subnet| IpFamily::of_net(**subnet) == family);
         for (place, subnet) in of_family.enumerate() {
             let mut external_ids = rows.external_ids(link.attachment);
             if place > 0 {

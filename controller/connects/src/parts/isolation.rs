@@ -34,9 +34,7 @@ impl Connects {
             return;
         };
         let networks = Self::networks(name, reader);
-        let members = networks
-            .values()
-            .filter_map(|network| network.member.as_ref());
+        let members = networks.values().filter_map(|network| network.member.as_ref());
         let Some(mut wanted) = desired::isolation(connect, members, inputs) else {
             return;
         };
@@ -74,8 +72,7 @@ impl Connects {
             let there = row.and_then(|row| row.column("addresses"));
             let addresses = there.and_then(|there| there.as_set());
             let addresses = addresses.into_iter().flatten();
-            set.addresses
-                .extend(addresses.filter_map(|atom| Some(atom.as_str()?.to_owned())));
+            set.addresses.extend(addresses.filter_map(|atom| Some(atom.as_str()?.to_owned())));
         }
     }
 
@@ -132,11 +129,8 @@ impl Connects {
 
 fn wanted_acls(rows: &IsolationRows) -> Vec<WantedAcl<'_>> {
     let all = || rows.switches.iter().map(|switch| switch.name.clone());
-    let shared = rows.shared.iter().map(|row| WantedAcl {
-        row,
-        network: None,
-        switches: all().collect(),
-    });
+    let shared =
+        rows.shared.iter().map(|row| WantedAcl { row, network: None, switches: all().collect() });
     let own = rows.switches.iter().map(|switch| WantedAcl {
         row: &switch.pass_own,
         network: Some(switch.network),

@@ -77,8 +77,7 @@ impl Connects {
                 .held_by(tables.router_ports, member.router.as_str());
         }
         for route in desired::routes(member, link) {
-            rows.put(tables.routes, &route)
-                .held_by(tables.router_routes, router.clone());
+            rows.put(tables.routes, &route).held_by(tables.router_routes, router.clone());
         }
     }
 
@@ -221,17 +220,11 @@ fn link_report(
     let is_local = link.is_local;
     let routes = link.route_count(member);
     if routes > 0 {
-        return LinkReport::Made {
-            is_local,
-            routes: u16::try_from(routes).unwrap_or(u16::MAX),
-        };
+        return LinkReport::Made { is_local, routes: u16::try_from(routes).unwrap_or(u16::MAX) };
     }
     let skip = LinkSkip {
         node: node_name(member, id, reader),
         reason: link.reason_without_routes(member),
     };
-    LinkReport::Unrouted {
-        is_local,
-        skip: Box::new(skip),
-    }
+    LinkReport::Unrouted { is_local, skip: Box::new(skip) }
 }

@@ -31,10 +31,8 @@ impl Connects {
             }
             Standing::Planned => {}
         }
-        let link = from
-            .member
-            .as_ref()
-            .and_then(|member| Self::local_link(connect, member, reader));
+        let link =
+            from.member.as_ref().and_then(|member| Self::local_link(connect, member, reader));
         if let (Some(link), Some(from), Some(to)) = (&link, &from.member, &to.member)
             && source != destination
         {
@@ -60,10 +58,8 @@ impl Connects {
     ) -> bool {
         let from = Self::network(connect, source, reader);
         let to = Self::network(connect, destination, reader);
-        let link = from
-            .member
-            .as_ref()
-            .and_then(|member| Self::local_link(connect, member, reader));
+        let link =
+            from.member.as_ref().and_then(|member| Self::local_link(connect, member, reader));
         let is_linked = link.is_some() || from.retains_local_link();
         (is_linked || from.is_unknown())
             && Self::is_connected(connect, source, &from, reader)
@@ -77,10 +73,7 @@ impl Connects {
         reader: &ConnectReader<'a>,
     ) -> Option<Link<'a>> {
         let id = match member.topology {
-            Topology::Layer2 => LinkId {
-                network: member.id,
-                index: 0,
-            },
+            Topology::Layer2 => LinkId { network: member.id, index: 0 },
             Topology::Layer3 => {
                 LinkId::layer3(member.id, reader.read(&Cell::LocalNode).local_node().id?)
             }

@@ -36,9 +36,7 @@ impl Connects {
         };
         let mut switches = BTreeSet::new();
         let mut notices = Vec::new();
-        let members = networks
-            .values()
-            .filter_map(|network| network.member.as_ref());
+        let members = networks.values().filter_map(|network| network.member.as_ref());
         for member in members.filter(|member| member.is_connected()) {
             let load_balancers = self.load_balancers(&member.name, reader);
             let found = load_balancers.len();
@@ -99,8 +97,6 @@ impl Connects {
                 && row.name().ends_with(CLUSTER_SUFFIX)
         };
         let rows = reader.rows(self.tables.load_balancers, network);
-        rows.filter(is_of_services)
-            .map(|row| Ref::new(row.uuid()))
-            .collect()
+        rows.filter(is_of_services).map(|row| Ref::new(row.uuid())).collect()
     }
 }

@@ -208,11 +208,7 @@ impl Notice {
     /// Zone reports use this text, because each change of a report is written to the API server.
     pub fn lasting(&self) -> String {
         match self {
-            Self::LoadBalancers {
-                network,
-                found,
-                expected,
-            } => {
+            Self::LoadBalancers { network, found, expected } => {
                 let than = if found < expected { "fewer" } else { "more" };
                 format!(
                     "network {network}: there are {than} ClusterIP LBs than its services should have"
@@ -231,11 +227,7 @@ mod tests {
     fn lasting_notices_have_no_counts() {
         let notice = |found, expected| {
             let network = "red".to_owned();
-            let notice = Notice::LoadBalancers {
-                network,
-                found,
-                expected,
-            };
+            let notice = Notice::LoadBalancers { network, found, expected };
             notice.lasting()
         };
         assert_eq!(notice(1, 2), notice(2, 4));

@@ -24,14 +24,7 @@ fn the_report_counts_ports_and_routes() {
     let counts: Vec<_> = report
         .connected
         .iter()
-        .map(|network| {
-            (
-                &*network.network,
-                network.is_local,
-                network.ports,
-                network.routes,
-            )
-        })
+        .map(|network| (&*network.network, network.is_local, network.ports, network.routes))
         .collect();
     assert_eq!(counts, [("red", true, 2, 2), ("blue", true, 2, 2)]);
 }
@@ -143,21 +136,14 @@ fn a_reused_node_id_is_another_port() {
 #[test]
 fn missing_load_balancers_are_reported_and_prevent_no_connection() {
     let mut world = World::red_and_blue();
-    let subnets = [
-        ("layer3_1", "192.168.0.0/24"),
-        ("layer3_2", "192.168.1.0/24"),
-    ];
+    let subnets = [("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")];
     world.connect("c", &["PodNetwork", "ServiceNetwork"], &subnets);
     world.inputs.services = vec![("red-ns".to_owned(), vec![Protocol::Tcp])];
     let report = world.pass_of_c();
     assert!(report.is_complete());
     assert_eq!(
         report.notices,
-        [Notice::LoadBalancers {
-            network: "red".to_owned(),
-            found: 0,
-            expected: 1
-        }]
+        [Notice::LoadBalancers { network: "red".to_owned(), found: 0, expected: 1 }]
     );
     assert_eq!(
         report.messages(),
@@ -178,10 +164,7 @@ fn missing_load_balancers_are_reported_and_prevent_no_connection() {
 fn a_connect_with_missing_load_balancers_is_removed_completely() {
     let mut world = World::red_and_blue();
     let before = world.database.snapshot().row_count();
-    let subnets = [
-        ("layer3_1", "192.168.0.0/24"),
-        ("layer3_2", "192.168.1.0/24"),
-    ];
+    let subnets = [("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")];
     world.connect("c", &["ServiceNetwork"], &subnets);
     world.inputs.services = vec![("red-ns".to_owned(), vec![Protocol::Tcp])];
     assert_eq!(world.pass_of_c().notices.len(), 1);
@@ -197,10 +180,7 @@ fn a_connect_with_missing_load_balancers_is_removed_completely() {
 #[test]
 fn two_connects_of_the_same_networks_are_reported() {
     let mut world = World::red_and_blue();
-    let subnets = [
-        ("layer3_1", "192.169.0.0/24"),
-        ("layer3_2", "192.169.1.0/24"),
-    ];
+    let subnets = [("layer3_1", "192.169.0.0/24"), ("layer3_2", "192.169.1.0/24")];
     world.connect_through("d", ("192.169.0.0/16", 24), &["PodNetwork"], &subnets);
     let (_, reports) = world.pass();
     for (connect, other) in [("c", "d"), ("d", "c")] {
@@ -219,10 +199,7 @@ fn connects_of_one_network_with_overlapping_ones_are_reported() {
     for (subnet, is_overlapping) in [("10.1.128.0/17", true), ("10.3.0.0/16", false)] {
         let mut world = World::red_and_blue();
         world.add_layer3("green", 3, &[subnet]);
-        let subnets = [
-            ("layer3_2", "192.169.0.0/24"),
-            ("layer3_3", "192.169.1.0/24"),
-        ];
+        let subnets = [("layer3_2", "192.169.0.0/24"), ("layer3_3", "192.169.1.0/24")];
         world.connect_through("d", ("192.169.0.0/16", 24), &["PodNetwork"], &subnets);
         let (_, reports) = world.pass();
         for (connect, own, other_connect, other) in
@@ -233,11 +210,7 @@ fn connects_of_one_network_with_overlapping_ones_are_reported() {
                  those of {own}: it is undefined which of the two gets packets from blue"
             );
             let notices = reports[connect].notices.iter().map(ToString::to_string);
-            let expected = if is_overlapping {
-                vec![notice]
-            } else {
-                Vec::new()
-            };
+            let expected = if is_overlapping { vec![notice] } else { Vec::new() };
             assert_eq!(notices.collect::<Vec<_>>(), expected);
         }
         world.inputs.connects.remove("c");

@@ -7,11 +7,8 @@ use proptest::prelude::*;
 
 use crate::world::World;
 
-const CONNECTIVITY: [&[&str]; 3] = [
-    &["PodNetwork"],
-    &["ServiceNetwork"],
-    &["PodNetwork", "ServiceNetwork"],
-];
+const CONNECTIVITY: [&[&str]; 3] =
+    [&["PodNetwork"], &["ServiceNetwork"], &["PodNetwork", "ServiceNetwork"]];
 
 /// Variable part of a state. The arrays of four have an element for each network.
 #[derive(Clone, Debug)]
@@ -117,10 +114,7 @@ fn vary(world: &mut World, variation: &Variation) {
         world.connect("c", connectivity, &subnets);
     }
     if variation.second_connect {
-        let subnets = [
-            ("layer3_1", "172.16.0.0/24"),
-            ("layer2_12", "172.16.1.0/31"),
-        ];
+        let subnets = [("layer3_1", "172.16.0.0/24"), ("layer2_12", "172.16.1.0/31")];
         world.connect_through("d", ("172.16.0.0/16", 24), &["ServiceNetwork"], &subnets);
     }
 }

@@ -20,10 +20,7 @@ struct Graph {
 }
 
 fn graph() -> impl Strategy<Value = Graph> {
-    let connect = (
-        prop::collection::btree_set(0..NETWORKS, 0..5),
-        prop::bool::weighted(0.8),
-    );
+    let connect = (prop::collection::btree_set(0..NETWORKS, 0..5), prop::bool::weighted(0.8));
     (prop::collection::vec(connect, 0..6), 1_i64..4)
         .prop_map(|(connects, nodes)| Graph { connects, nodes })
 }
@@ -51,23 +48,13 @@ fn build(graph: &Graph) -> World {
             .iter()
             .map(|network| {
                 let id = network + 1;
-                let (kind, length) = if *network < LAYER3 {
-                    ("layer3", 24)
-                } else {
-                    ("layer2", 31)
-                };
-                (
-                    format!("{kind}_{id}"),
-                    format!("172.{}.{network}.0/{length}", 16 + place),
-                )
+                let (kind, length) =
+                    if *network < LAYER3 { ("layer3", 24) } else { ("layer2", 31) };
+                (format!("{kind}_{id}"), format!("172.{}.{network}.0/{length}", 16 + place))
             })
             .collect();
         let subnets: Vec<(&str, &str)> = subnets.iter().map(|(a, b)| (&**a, &**b)).collect();
-        let connectivity: &[&str] = if *pods {
-            &["PodNetwork"]
-        } else {
-            &["ServiceNetwork"]
-        };
+        let connectivity: &[&str] = if *pods { &["PodNetwork"] } else { &["ServiceNetwork"] };
         let cidr = format!("172.{}.0.0/16", 16 + place);
         world.connect_through(&format!("c{place}"), (&cidr, 24), connectivity, &subnets);
     }
@@ -96,9 +83,7 @@ fn named<T: TableRow>(snapshot: &Snapshot, matches: impl Fn(&T) -> bool) -> Opti
 }
 
 fn all<T: TableRow>(snapshot: &Snapshot, rows: &BTreeSet<Ref<T>>) -> Vec<T> {
-    rows.iter()
-        .map(|row| snapshot.get(*row).unwrap().unwrap())
-        .collect()
+    rows.iter().map(|row| snapshot.get(*row).unwrap().unwrap()).collect()
 }
 
 fn place(network: usize, layer3: &str, layer2: &str) -> String {
@@ -132,8 +117,7 @@ pub(crate) fn open_pairs(snapshot: &Snapshot, nodes: i64) -> BTreeSet<(usize, us
     let connect_routers: Vec<LogicalRouter> = {
         let table = snapshot.typed::<LogicalRouter>();
         let rows = table.iter().map(|row| row.unwrap().1);
-        rows.filter(|row| row.name.starts_with("connect_router_"))
-            .collect()
+        rows.filter(|row| row.name.starts_with("connect_router_")).collect()
     };
     for from in 0..NETWORKS {
         let name = place(from, "ovn_cluster_router", "transit_router");

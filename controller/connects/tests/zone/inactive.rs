@@ -43,33 +43,20 @@ fn pairs(world: &World) -> Vec<(String, String)> {
 fn policies_of_an_inactive_network_are_removed_with_its_ports() {
     let mut world = with_a_layer2_network();
     assert_eq!(pairs(&world).len(), 6);
-    world
-        .inputs
-        .limited
-        .insert("green".to_owned(), BTreeSet::from(["n2".to_owned()]));
+    world.inputs.limited.insert("green".to_owned(), BTreeSet::from(["n2".to_owned()]));
     world.pass();
     // Other networks still send its traffic to the connect router, which has no route for it.
-    let sources: BTreeSet<_> = pairs(&world)
-        .into_iter()
-        .map(|(source, _)| source)
-        .collect();
+    let sources: BTreeSet<_> = pairs(&world).into_iter().map(|(source, _)| source).collect();
     assert_eq!(sources, ["1".to_owned(), "2".to_owned()].into());
     let ports = world.names::<LogicalRouterPort>();
-    assert!(
-        !ports.iter().any(|port| port.contains("green")),
-        "{ports:?}"
-    );
+    assert!(!ports.iter().any(|port| port.contains("green")), "{ports:?}");
     let router = world.row::<LogicalRouter>("green_transit_router");
     assert!(router.policies.is_empty() && router.ports.is_empty());
 
     world.inputs.limited.clear();
     world.pass();
     assert_eq!(pairs(&world).len(), 6);
-    assert!(
-        world
-            .names::<LogicalRouterPort>()
-            .contains(&"crtor-c_green".to_owned())
-    );
+    assert!(world.names::<LogicalRouterPort>().contains(&"crtor-c_green".to_owned()));
 }
 
 #[test]
@@ -78,10 +65,7 @@ fn rows_of_the_zones_node_are_removed_with_it() {
     world.pass();
     world.inputs.nodes.remove("n1");
     world.pass();
-    assert_eq!(
-        world.names::<LogicalRouterPort>(),
-        ["crtor-c_blue_n2", "crtor-c_red_n2"]
-    );
+    assert_eq!(world.names::<LogicalRouterPort>(), ["crtor-c_blue_n2", "crtor-c_red_n2"]);
     assert_eq!(world.count::<LogicalRouterPolicy>(), 0);
     assert_eq!(world.count::<LogicalRouterStaticRoute>(), 2);
 

@@ -119,10 +119,7 @@ fn a_node_that_changes_something_unrelated_changes_nothing() {
     world.pass();
     let before = world.plan();
     let subnet = "10.99.0.0/24".parse().unwrap();
-    world
-        .node("n2")
-        .subnets
-        .insert("unconnected".to_owned(), vec![subnet]);
+    world.node("n2").subnets.insert("unconnected".to_owned(), vec![subnet]);
     let after = world.plan();
     assert!(after.is_empty());
     let report = |plan: &patchbay_connects::ZonePlan| plan.connects[0].report.clone().unwrap();
@@ -147,11 +144,9 @@ fn a_recreated_node_loses_a_shared_id() {
         let ports = world.names::<LogicalRouterPort>();
         ["crtor-c_red_n2", "crtor-c_red_n3"].map(|port| ports.contains(&port.to_owned()))
     };
-    for (node, seconds, expected) in [
-        ("n3", 2, [true, false]),
-        ("n2", 1, [true, false]),
-        ("n2", 3, [false, true]),
-    ] {
+    for (node, seconds, expected) in
+        [("n3", 2, [true, false]), ("n2", 1, [true, false]), ("n2", 3, [false, true])]
+    {
         world.node(node).created = Some(Timestamp::from_second(seconds).unwrap());
         world.pass();
         assert_eq!(ports(&world), expected);

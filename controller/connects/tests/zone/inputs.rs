@@ -74,10 +74,7 @@ fn service(namespace: &str, number: usize, protocols: &[Protocol]) -> Service {
         target: TargetPort::Number(80),
     });
     Service {
-        key: ServiceKey {
-            namespace: namespace.into(),
-            name: format!("s{number}").into(),
-        },
+        key: ServiceKey { namespace: namespace.into(), name: format!("s{number}").into() },
         cluster_ips: vec!["10.96.0.7".parse().unwrap()],
         external_ips: Vec::new(),
         ports: ports.collect(),

@@ -16,10 +16,7 @@ fn only_a_node_beyond_the_block_is_skipped() {
         "c",
         ("192.168.0.0/16", 26),
         &["PodNetwork"],
-        &[
-            ("layer3_1", "192.168.0.0/26"),
-            ("layer3_2", "192.168.1.0/26"),
-        ],
+        &[("layer3_1", "192.168.0.0/26"), ("layer3_2", "192.168.1.0/26")],
     );
     let report = world.pass_of_c();
     assert_eq!(
@@ -58,10 +55,7 @@ fn a_key_that_the_southbound_database_rejects_is_not_written() {
         .filter_map(|port| port.options.get("requested-tnl-key")?.parse().ok())
         .collect();
     assert_eq!(keys.len(), 5);
-    assert!(
-        keys.iter().all(|key| (1..=32_767).contains(key)),
-        "{keys:?}"
-    );
+    assert!(keys.iter().all(|key| (1..=32_767).contains(key)), "{keys:?}");
 }
 
 #[test]
@@ -100,10 +94,7 @@ fn conflicting_names_are_reported() {
     world.connect(
         "c",
         &["PodNetwork"],
-        &[
-            ("layer3_1", "192.168.0.0/24"),
-            ("layer2_2", "192.168.1.0/31"),
-        ],
+        &[("layer3_1", "192.168.0.0/24"), ("layer2_2", "192.168.1.0/31")],
     );
     assert_eq!(
         world.pass_of_c().messages(),
@@ -117,10 +108,7 @@ fn two_networks_with_one_subnet_do_not_share_a_key() {
     world.connect(
         "c",
         &["PodNetwork"],
-        &[
-            ("layer3_1", "192.168.0.0/24"),
-            ("layer3_2", "192.168.0.0/24"),
-        ],
+        &[("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.0.0/24")],
     );
     assert_eq!(
         world.pass_of_c().messages(),
@@ -160,10 +148,7 @@ fn lost_packets_between_nodes_are_reported_for_an_old_schema() {
         world.add_layer3("red", 1, &["10.1.0.0/16"]);
         world.add_layer2("blue", 2, &["10.2.0.0/16"]);
         world.add_node("n1", 2);
-        let subnets = [
-            ("layer3_1", "192.168.0.0/24"),
-            ("layer2_2", "192.168.1.0/31"),
-        ];
+        let subnets = [("layer3_1", "192.168.0.0/24"), ("layer2_2", "192.168.1.0/31")];
         world.connect("c", &["PodNetwork"], &subnets);
         assert!(world.pass_of_c().is_complete(), "one node, {version}");
         world.add_node("n2", 3);

@@ -12,10 +12,7 @@ use crate::world::World;
 #[test]
 fn rows_of_other_owners_stay_when_a_connect_is_deleted() {
     let mut world = World::red_and_blue();
-    let subnets = [
-        ("layer3_1", "192.168.0.0/24"),
-        ("layer3_2", "192.168.1.0/24"),
-    ];
+    let subnets = [("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")];
     world.connect("c", &["ServiceNetwork"], &subnets);
     let group = world.insert(&LoadBalancerGroup {
         name: "clusterLBGroup".to_owned(),
@@ -43,21 +40,15 @@ fn a_port_of_another_owner_is_not_changed() {
     let theirs = LogicalRouterPort {
         name: "rtocr-red_n1_c".to_owned(),
         mac: "0a:58:00:00:00:01".to_owned(),
-        external_ids: [(
-            "k8s.ovn.org/owner-controller".to_owned(),
-            "another-owner".to_owned(),
-        )]
-        .into(),
+        external_ids: [("k8s.ovn.org/owner-controller".to_owned(), "another-owner".to_owned())]
+            .into(),
         ..LogicalRouterPort::default()
     };
     world.insert_held::<LogicalRouter, _>("red_ovn_cluster_router", &theirs, |router, port| {
         router.ports.insert(port);
     });
     let report = world.pass_of_c();
-    assert_eq!(
-        report.messages(),
-        ["network red, node n1: the port name rtocr-red_n1_c is in use"]
-    );
+    assert_eq!(report.messages(), ["network red, node n1: the port name rtocr-red_n1_c is in use"]);
     assert_eq!(world.row::<LogicalRouterPort>("rtocr-red_n1_c"), theirs);
 }
 
@@ -76,10 +67,7 @@ fn rows_without_an_owner_are_adopted() {
 #[test]
 fn an_address_set_without_an_owner_is_adopted() {
     let mut world = World::red_and_blue();
-    let subnets = [
-        ("layer3_1", "192.168.0.0/24"),
-        ("layer3_2", "192.168.1.0/24"),
-    ];
+    let subnets = [("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")];
     world.connect("c", &["ServiceNetwork"], &subnets);
     world.pass();
     let before = world.rows::<AddressSet>();
@@ -98,10 +86,7 @@ fn of_another() -> BTreeMap<String, String> {
 #[test]
 fn a_name_that_another_owner_has_holds_the_connect() {
     let mut world = World::red_and_blue();
-    let subnets = [
-        ("layer3_1", "192.168.0.0/24"),
-        ("layer3_2", "192.168.1.0/24"),
-    ];
+    let subnets = [("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")];
     world.connect("c", &["ServiceNetwork"], &subnets);
     let router = LogicalRouter {
         name: "connect_router_c".to_owned(),
@@ -163,12 +148,7 @@ fn no_router_is_inserted_before_the_copp_row_exists() {
     assert!(world.ports_of("red_ovn_cluster_router").is_empty());
     world.insert(&copp);
     assert!(world.pass_of_c().is_complete());
-    assert!(
-        world
-            .row::<LogicalRouter>("connect_router_c")
-            .copp
-            .is_some()
-    );
+    assert!(world.row::<LogicalRouter>("connect_router_c").copp.is_some());
 }
 
 #[test]
@@ -177,21 +157,13 @@ fn an_existing_router_does_not_wait_for_the_copp_row() {
     world.pass();
     let copp = world.row::<Copp>("ovnkube-default");
     world.delete::<Copp>("ovnkube-default");
-    let subnets = [
-        ("layer3_1", "192.168.0.0/24"),
-        ("layer3_2", "192.168.1.0/24"),
-    ];
+    let subnets = [("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")];
     world.connect("c", &["ServiceNetwork"], &subnets);
     assert!(world.pass_of_c().is_complete());
     assert!(world.count::<Acl>() > 0);
     world.insert(&copp);
     assert!(world.pass_of_c().is_complete());
-    assert!(
-        world
-            .row::<LogicalRouter>("connect_router_c")
-            .copp
-            .is_some()
-    );
+    assert!(world.row::<LogicalRouter>("connect_router_c").copp.is_some());
 }
 
 #[test]

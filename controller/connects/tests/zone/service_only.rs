@@ -11,10 +11,7 @@ use patchbay_schemas::schema::DatabaseSchema;
 
 use crate::world::World;
 
-const SUBNETS: [(&str, &str); 2] = [
-    ("layer3_1", "192.168.0.0/24"),
-    ("layer3_2", "192.168.1.0/24"),
-];
+const SUBNETS: [(&str, &str); 2] = [("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")];
 
 fn has_policies(snapshot: &Snapshot, router: &str) -> bool {
     let table = snapshot.typed::<LogicalRouter>();
@@ -72,11 +69,8 @@ fn a_connectivity_change_between_passes_is_applied() {
     world.connect("c", &["ServiceNetwork"], &SUBNETS);
     world.pass();
     assert_eq!(world.count::<Acl>(), 4);
-    let mut started_again = World {
-        former: None,
-        controller: patchbay_connects::ZoneController::default(),
-        ..world
-    };
+    let mut started_again =
+        World { former: None, controller: patchbay_connects::ZoneController::default(), ..world };
     started_again.connect("c", &["PodNetwork"], &SUBNETS);
     started_again.pass();
     assert_eq!(started_again.count::<Acl>(), 0);
@@ -86,9 +80,7 @@ fn a_connectivity_change_between_passes_is_applied() {
 
 #[test]
 fn without_the_action_pass_nothing_is_connected() {
-    let text = nb::SCHEMA_TEXT
-        .replace(", \"pass\"", "")
-        .replace(",\"pass\"", "");
+    let text = nb::SCHEMA_TEXT.replace(", \"pass\"", "").replace(",\"pass\"", "");
     let text = text.replace("\"pass\",", "");
     assert!(!text.contains("\"pass\""));
     let schema = Arc::new(DatabaseSchema::parse(text.as_bytes()).unwrap());
@@ -102,11 +94,7 @@ fn without_the_action_pass_nothing_is_connected() {
     world.connect("c", &["ServiceNetwork"], &SUBNETS);
     let report = world.pass_of_c();
     assert!(report.connected.is_empty());
-    let reasons: Vec<_> = report
-        .skipped_networks
-        .iter()
-        .map(|skipped| &skipped.reason)
-        .collect();
+    let reasons: Vec<_> = report.skipped_networks.iter().map(|skipped| &skipped.reason).collect();
     assert_eq!(reasons, [&NetworkSkip::NoPassAction; 2]);
     assert_eq!(world.count::<LogicalRouterPolicy>(), 0);
 }

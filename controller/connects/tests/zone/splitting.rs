@@ -13,11 +13,8 @@ use crate::world::World;
 
 /// Layer3 networks have ids below 10.
 const NETWORKS: [(&str, i64); 4] = [("red", 1), ("blue", 2), ("gold", 3), ("lime", 11)];
-const CONNECTIVITY: [&[&str]; 3] = [
-    &["PodNetwork"],
-    &["ServiceNetwork"],
-    &["PodNetwork", "ServiceNetwork"],
-];
+const CONNECTIVITY: [&[&str]; 3] =
+    [&["PodNetwork"], &["ServiceNetwork"], &["PodNetwork", "ServiceNetwork"]];
 
 /// Connect and networks: joined networks, connectivity, and pod subnets of each network.
 #[derive(Clone, Debug)]
@@ -31,22 +28,15 @@ struct Wanted {
 
 fn wanted() -> impl Strategy<Value = Wanted> {
     let subnets = prop::array::uniform4(1_u8..3);
-    (
-        prop::bool::weighted(0.9),
-        any::<u8>(),
-        0..CONNECTIVITY.len(),
-        subnets,
-        1_i64..4,
+    (prop::bool::weighted(0.9), any::<u8>(), 0..CONNECTIVITY.len(), subnets, 1_i64..4).prop_map(
+        |(is_there, networks, connectivity, subnets, nodes)| Wanted {
+            is_there,
+            networks,
+            connectivity,
+            subnets,
+            nodes,
+        },
     )
-        .prop_map(
-            |(is_there, networks, connectivity, subnets, nodes)| Wanted {
-                is_there,
-                networks,
-                connectivity,
-                subnets,
-                nodes,
-            },
-        )
 }
 
 /// A second subnet is the first one of another network: what a network gives up, another may take.
@@ -76,15 +66,8 @@ fn build(wanted: &Wanted) -> World {
             .enumerate()
             .filter(|(place, _)| wanted.networks & (1 << place) != 0)
             .map(|(place, (_, id))| {
-                let (kind, length) = if id < 10 {
-                    ("layer3", 24)
-                } else {
-                    ("layer2", 31)
-                };
-                (
-                    format!("{kind}_{id}"),
-                    format!("192.168.{place}.0/{length}"),
-                )
+                let (kind, length) = if id < 10 { ("layer3", 24) } else { ("layer2", 31) };
+                (format!("{kind}_{id}"), format!("192.168.{place}.0/{length}"))
             })
             .collect();
         let subnets: Vec<(&str, &str)> = subnets.iter().map(|(a, b)| (&**a, &**b)).collect();
@@ -109,15 +92,9 @@ fn open(snapshot: &Snapshot) -> BTreeSet<(&'static str, String)> {
         let (router, switch) = (format!("{name}_{router}"), format!("{name}_{switch}"));
         let router = routers.iter().find(|row| row.name == router).unwrap();
         let switch = switches.iter().find(|row| row.name == switch).unwrap();
-        let policies = router
-            .policies
-            .iter()
-            .map(|row| snapshot.get(*row).unwrap().unwrap());
+        let policies = router.policies.iter().map(|row| snapshot.get(*row).unwrap().unwrap());
         let policies: Vec<_> = policies.collect();
-        let acls = switch
-            .acls
-            .iter()
-            .map(|row| snapshot.get(*row).unwrap().unwrap());
+        let acls = switch.acls.iter().map(|row| snapshot.get(*row).unwrap().unwrap());
         let mut acls: Vec<Acl> = acls.collect();
         acls.sort_by_key(|acl| -acl.priority);
         let others = (0..NETWORKS.len()).filter(|other| *other != place);
@@ -130,15 +107,8 @@ fn open(snapshot: &Snapshot) -> BTreeSet<(&'static str, String)> {
                 };
                 acl.r#match.contains(&matched) || sets.iter().any(in_set)
             };
-            let is_dropped = acls
-                .iter()
-                .find(decides)
-                .is_some_and(|acl| acl.priority == 450);
-            if !is_dropped
-                && policies
-                    .iter()
-                    .any(|policy| policy.r#match.contains(&matched))
-            {
+            let is_dropped = acls.iter().find(decides).is_some_and(|acl| acl.priority == 450);
+            if !is_dropped && policies.iter().any(|policy| policy.r#match.contains(&matched)) {
                 open.insert((name, subnet));
             }
         }

@@ -35,22 +35,16 @@ fn state(world: &World) -> String {
 
 #[test]
 fn rows_of_an_unknown_network_are_retained_until_it_returns() {
-    for connectivity in [
-        &["PodNetwork"][..],
-        &["ServiceNetwork"],
-        &["PodNetwork", "ServiceNetwork"],
-    ] {
+    for connectivity in
+        [&["PodNetwork"][..], &["ServiceNetwork"], &["PodNetwork", "ServiceNetwork"]]
+    {
         for network in ["blue", "lime"] {
             let mut world = connected(connectivity);
             let before = state(&world);
             let all = world.networks.clone();
             world.forget_network(network);
             let report = world.pass_of_c();
-            assert_eq!(
-                report.skipped_networks.len(),
-                1,
-                "the skipped network is reported"
-            );
+            assert_eq!(report.skipped_networks.len(), 1, "the skipped network is reported");
             assert_eq!(state(&world), before, "{network} {connectivity:?}");
             world.controller.resync();
             world.pass();
@@ -109,10 +103,7 @@ fn rows_of_another_network_are_removed_with_it() {
     let switch = world.row::<LogicalSwitch>("lime_ovn_layer2_switch");
     assert!(switch.acls.is_empty() && switch.load_balancer_group.is_empty());
     let switch = world.row::<LogicalSwitch>("blue_n1");
-    assert_eq!(
-        (switch.acls.len(), switch.load_balancer_group.len()),
-        (3, 1)
-    );
+    assert_eq!((switch.acls.len(), switch.load_balancer_group.len()), (3, 1));
     // What is dropped on the way to the network that is not known is dropped further on.
     let sets = world.rows::<AddressSet>();
     assert!(sets.iter().any(|set| set.addresses.contains("10.2.0.0/16")));
@@ -120,11 +111,9 @@ fn rows_of_another_network_are_removed_with_it() {
 
 #[test]
 fn layer3_networks_wait_for_the_id_of_the_zones_node() {
-    for connectivity in [
-        &["PodNetwork"][..],
-        &["ServiceNetwork"],
-        &["PodNetwork", "ServiceNetwork"],
-    ] {
+    for connectivity in
+        [&["PodNetwork"][..], &["ServiceNetwork"], &["PodNetwork", "ServiceNetwork"]]
+    {
         let expected = state(&connected(connectivity));
         let mut world = connected(connectivity);
         world.connect("c", connectivity, &[]);
@@ -141,10 +130,7 @@ fn layer3_networks_wait_for_the_id_of_the_zones_node() {
         assert_eq!(ports, ["crtor-c_lime", "rtocr-lime_c"], "{connectivity:?}");
         // Pods of the others are kept apart from these all the same.
         let sets = world.rows::<AddressSet>();
-        assert!(
-            sets.iter()
-                .all(|set| set.addresses.len() == 3 || set.addresses.is_empty())
-        );
+        assert!(sets.iter().all(|set| set.addresses.len() == 3 || set.addresses.is_empty()));
 
         world.node("n1").id = id;
         world.pass();
@@ -153,17 +139,10 @@ fn layer3_networks_wait_for_the_id_of_the_zones_node() {
         world.node("n1").id = None;
         world.pass();
         let ports = world.names::<LogicalRouterPort>();
-        let left = [
-            "crtor-c_blue_n2",
-            "crtor-c_lime",
-            "crtor-c_red_n2",
-            "rtocr-lime_c",
-        ];
+        let left = ["crtor-c_blue_n2", "crtor-c_lime", "crtor-c_red_n2", "rtocr-lime_c"];
         assert_eq!(ports, left, "{connectivity:?}");
         let policies = world.rows::<LogicalRouterPolicy>();
-        let sources = policies
-            .iter()
-            .map(|row| &*row.external_ids["source-network-id"]);
+        let sources = policies.iter().map(|row| &*row.external_ids["source-network-id"]);
         assert!(sources.eq(["11", "11"]), "{connectivity:?}");
         world.node("n1").id = id;
         world.pass();

@@ -9,11 +9,8 @@ use patchbay_schemas::uuids::UuidSource;
 use crate::unknown::connected;
 use crate::world::World;
 
-const CONNECTIVITY: [&[&str]; 3] = [
-    &["PodNetwork"],
-    &["ServiceNetwork"],
-    &["PodNetwork", "ServiceNetwork"],
-];
+const CONNECTIVITY: [&[&str]; 3] =
+    [&["PodNetwork"], &["ServiceNetwork"], &["PodNetwork", "ServiceNetwork"]];
 
 fn state(world: &World) -> String {
     northbound(&world.database.snapshot())
@@ -153,10 +150,7 @@ fn routes_to_lost_subnets_stay_until_the_node_has_other_ones_or_goes() {
     world.pass();
     world.inputs.nodes.remove("n2");
     world.pass();
-    assert_eq!(
-        routes(&world),
-        ["10.1.1.0/24", "10.11.0.0/16", "10.2.1.0/24"]
-    );
+    assert_eq!(routes(&world), ["10.1.1.0/24", "10.11.0.0/16", "10.2.1.0/24"]);
 }
 
 /// Gives `n2` this annotation of network `red`, as it is after the check of all nodes.
@@ -173,10 +167,7 @@ fn annotate_n2(world: &mut World, red: &[&str]) {
 #[test]
 fn refused_subnets_change_no_row_and_are_named() {
     for (subnet, message) in [
-        (
-            "0.0.0.0/0",
-            "subnet 0.0.0.0/0 is outside of the network's subnets",
-        ),
+        ("0.0.0.0/0", "subnet 0.0.0.0/0 is outside of the network's subnets"),
         (
             "10.1.0.0/16",
             "subnet 10.1.0.0/16 is wider than node subnets of the network, which are /24",
@@ -207,10 +198,7 @@ fn routes_to_refused_subnets_are_removed() {
     let mut world = connected(CONNECTIVITY[0]);
     // The subnet was the node's before an older node took it.
     let seven = vec!["10.1.7.0/24".parse().unwrap()];
-    world
-        .node("n2")
-        .subnets
-        .insert("red".to_owned(), seven.clone());
+    world.node("n2").subnets.insert("red".to_owned(), seven.clone());
     world.pass();
     assert_eq!(prefixes(&world), 1);
     world.node("n1").subnets.insert("red".to_owned(), seven);

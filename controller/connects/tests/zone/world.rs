@@ -58,10 +58,7 @@ impl World {
             inserted: 0,
             controller: ZoneController::new(UuidSource::seeded(2)),
         };
-        world.insert(&Copp {
-            name: "ovnkube-default".to_owned(),
-            ..Copp::default()
-        });
+        world.insert(&Copp { name: "ovnkube-default".to_owned(), ..Copp::default() });
         world
     }
 
@@ -76,10 +73,7 @@ impl World {
         world.connect(
             "c",
             &["PodNetwork"],
-            &[
-                ("layer3_1", "192.168.0.0/24"),
-                ("layer3_2", "192.168.1.0/24"),
-            ],
+            &[("layer3_1", "192.168.0.0/24"), ("layer3_2", "192.168.1.0/24")],
         );
         world
     }
@@ -212,10 +206,7 @@ impl World {
             transport: Transport::Overlay,
             pod_subnets: subnets
                 .iter()
-                .map(|cidr| PodSubnet {
-                    cidr: cidr.parse().unwrap(),
-                    host_prefix: None,
-                })
+                .map(|cidr| PodSubnet { cidr: cidr.parse().unwrap(), host_prefix: None })
                 .collect(),
             join_subnets: Vec::new(),
             transit_subnets: Vec::new(),
@@ -262,15 +253,10 @@ impl World {
     }
 
     pub(crate) fn add_load_balancer(&mut self, network: &str, service: &str) -> Ref<LoadBalancer> {
-        let ids = [
-            ("k8s.ovn.org/kind", "Service"),
-            ("k8s.ovn.org/network", network),
-        ];
+        let ids = [("k8s.ovn.org/kind", "Service"), ("k8s.ovn.org/network", network)];
         self.insert(&LoadBalancer {
             name: format!("{network}_Service_{service}_TCP_cluster"),
-            external_ids: ids
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into(),
+            external_ids: ids.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             ..LoadBalancer::default()
         })
     }
@@ -287,10 +273,8 @@ impl World {
         connectivity: &[&str],
         subnets: &[(&str, &str)],
     ) {
-        let subnets: BTreeMap<_, _> = subnets
-            .iter()
-            .map(|(owner, subnet)| (*owner, json!({"ipv4": subnet})))
-            .collect();
+        let subnets: BTreeMap<_, _> =
+            subnets.iter().map(|(owner, subnet)| (*owner, json!({"ipv4": subnet}))).collect();
         self.put_connect(
             name,
             &json!({
@@ -320,8 +304,7 @@ impl World {
             },
         }))
         .unwrap();
-        self.inputs
-            .put_connect(name, patchbay_resources::conversion::connect_input(&object));
+        self.inputs.put_connect(name, patchbay_resources::conversion::connect_input(&object));
     }
 
     pub(crate) fn plan(&mut self) -> ZonePlan {
@@ -392,9 +375,7 @@ fn name_of<T: TableRow>(row: &T) -> String {
     let place = T::COLUMNS.iter().position(|column| *column == "name");
     let name = place.and_then(|place| row.to_data().into_iter().nth(place));
     let name = name.as_ref().and_then(Datum::as_scalar);
-    name.and_then(|name| name.as_str())
-        .unwrap_or_default()
-        .to_owned()
+    name.and_then(|name| name.as_str()).unwrap_or_default().to_owned()
 }
 
 fn find<T: TableRow>(snapshot: &Snapshot, name: &str) -> (Ref<T>, T) {

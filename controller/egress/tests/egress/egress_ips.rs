@@ -128,8 +128,7 @@ impl Zone {
         let snapshot = self.0.northbound().snapshot();
         let sets = snapshot.typed::<AddressSet>();
         let sets = sets.iter().map(|row| row.unwrap().1);
-        sets.filter(|set| set.external_ids[NAME] == "egressip-served-pods")
-            .collect()
+        sets.filter(|set| set.external_ids[NAME] == "egressip-served-pods").collect()
     }
 
     /// Names of the EgressIPs that have policies of pods.
@@ -147,10 +146,7 @@ impl Zone {
 
 #[tokio::test]
 async fn packets_are_led_to_the_egress_node_and_marked_there() {
-    let on_second = cluster(
-        &egress_ip("eip", "50000", "n2", "172.18.0.100"),
-        &[Feature::EgressIp],
-    );
+    let on_second = cluster(&egress_ip("eip", "50000", "n2", "172.18.0.100"), &[Feature::EgressIp]);
     let (mut first, mut second) = (Zone::new("n1"), Zone::new("n2"));
     assert_eq!(first.pass(&on_second).await, [] as [String; 0]);
     assert_eq!(second.pass(&on_second).await, [] as [String; 0]);
@@ -172,10 +168,7 @@ async fn packets_are_led_to_the_egress_node_and_marked_there() {
     // Replies of served pods are marked on their own node.
     assert_eq!(first.served(), ["10.10.0.3", "10.20.0.3"]);
     assert_eq!(second.served(), [] as [&str; 0]);
-    let on_first = cluster(
-        &egress_ip("eip", "50000", "n1", "172.18.0.100"),
-        &[Feature::EgressIp],
-    );
+    let on_first = cluster(&egress_ip("eip", "50000", "n1", "172.18.0.100"), &[Feature::EgressIp]);
     first.pass(&on_first).await;
     second.pass(&on_first).await;
     assert_eq!(
@@ -208,10 +201,9 @@ async fn a_layer2_pod_without_an_address_of_the_egress_ips_family_is_not_served(
         ..ClusterSettings::default()
     };
     let mut zone = Zone::new("n1");
-    for (address, served, policies) in [
-        ("172.18.0.100", &["10.10.0.3", "10.20.0.3"][..], 4),
-        ("fd18::100", &["10.10.0.3"], 0),
-    ] {
+    for (address, served, policies) in
+        [("172.18.0.100", &["10.10.0.3", "10.20.0.3"][..], 4), ("fd18::100", &["10.10.0.3"], 0)]
+    {
         let manifests = format!("{manifests}{}", egress_ip("eip", "1", "n1", address));
         let cluster = cluster_of(&manifests, settings());
         assert_eq!(zone.pass(&cluster).await, [] as [String; 0], "{address}");
@@ -238,11 +230,9 @@ async fn packets_for_a_node_in_the_older_layout_are_led_to_its_gateway_router() 
     let version = ", k8s.ovn.org/layer2-topology-version: '2.0'";
     let node = "{k8s.ovn.org/node-chassis-id: c2, ";
     // The zone's own node is always in the present layout.
-    for (zone, version, hop) in [
-        ("n1", "", "100.65.0.3"),
-        ("n1", version, "100.88.0.7"),
-        ("n2", "", "100.88.0.7"),
-    ] {
+    for (zone, version, hop) in
+        [("n1", "", "100.65.0.3"), ("n1", version, "100.88.0.7"), ("n2", "", "100.88.0.7")]
+    {
         let older = CLUSTER.replace(node, &format!("{node}{keys}{version}, "));
         assert_ne!(older, CLUSTER);
         let cluster = cluster_with(&format!("{older}{egress_ip}"), &[Feature::EgressIp]);
@@ -271,11 +261,7 @@ async fn what_cannot_be_served_is_named() {
             "EgressIP a: status.items: 192.0.2.1 is not in a subnet of node n1's primary interface, \
              so pods of networks are not served with it",
         ),
-        (
-            taken,
-            &features[..],
-            "EgressIP b: pod blue/p1 is served by EgressIP a",
-        ),
+        (taken, &features[..], "EgressIP b: pod blue/p1 is served by EgressIP a"),
         (
             served,
             &[][..],
@@ -355,9 +341,7 @@ async fn nodes_of_files_have_the_addresses_of_their_derived_uplinks() {
     assert!(CLUSTER.contains(annotation));
     let manifests = CLUSTER.replace(annotation, "") + &egress_ip("eip", "1", "n1", "172.18.0.9");
     let mut zone = Zone::new("n1");
-    let found = zone
-        .pass(&cluster_with(&manifests, &[Feature::EgressIp]))
-        .await;
+    let found = zone.pass(&cluster_with(&manifests, &[Feature::EgressIp])).await;
     assert_eq!(found, [] as [String; 0]);
     assert_eq!(zone.policies(100).len(), 4);
 }
@@ -384,9 +368,7 @@ async fn rows_about_the_default_network_stay() {
     let set = AddressSet {
         name: "a1".to_owned(),
         addresses: ["10.244.0.3".to_owned()].into(),
-        external_ids: ids
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .into(),
+        external_ids: ids.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         ..AddressSet::default()
     };
     let mut txn = TxnBuilder::new(&zone.0.northbound().snapshot());

@@ -49,10 +49,7 @@ fn connected(network: &Network) -> ZoneView {
         }],
         ..ConnectReport::default()
     };
-    ZoneView {
-        report: Arc::new(report),
-        ..ZoneView::default()
-    }
+    ZoneView { report: Arc::new(report), ..ZoneView::default() }
 }
 
 /// A zone in which the network has no router.
@@ -67,10 +64,7 @@ fn without_router(network: &Network, reason: Option<SkipReason>) -> ZoneView {
     };
     ZoneView {
         report: Arc::new(report),
-        without_rows: reason
-            .map(|reason| (network.name.clone(), reason))
-            .into_iter()
-            .collect(),
+        without_rows: reason.map(|reason| (network.name.clone(), reason)).into_iter().collect(),
         ..ZoneView::default()
     }
 }
@@ -85,9 +79,7 @@ fn explained(
     let network = networks.by_name("net").unwrap();
     let subnets = format!(r#"{{"{topology}_7":{{"ipv4":"192.168.0.0/24"}}}}"#);
     let zones = zones(network);
-    let zones = zones
-        .into_iter()
-        .map(|(zone, view)| (zone.to_owned(), view));
+    let zones = zones.into_iter().map(|(zone, view)| (zone.to_owned(), view));
     let state = ConnectState {
         name: "c",
         accepted: Some((true, String::new())),
@@ -106,15 +98,9 @@ fn explained(
     let texts = |reasons: &[Reason]| reasons.iter().map(ToString::to_string).collect();
     let of_nodes = explanation.nodes.iter().flat_map(|node| {
         let reasons: Vec<String> = texts(&node.reasons);
-        reasons
-            .into_iter()
-            .map(move |reason| format!("{}: {reason}", node.node))
+        reasons.into_iter().map(move |reason| format!("{}: {reason}", node.node))
     });
-    (
-        explanation.state,
-        texts(&explanation.reasons),
-        of_nodes.collect(),
-    )
+    (explanation.state, texts(&explanation.reasons), of_nodes.collect())
 }
 
 const NO_ROUTER: &str = "its router net_ovn_cluster_router does not exist yet -> Northbound row Logical_Router net_ovn_cluster_router";
@@ -123,10 +109,7 @@ const NO_ROUTER: &str = "its router net_ovn_cluster_router does not exist yet ->
 fn rows_missing_in_one_zone_concern_its_node() {
     let nodes = vec![ready("n1"), ready("n2"), ready("n3")];
     let explained_as = explained("layer3", nodes, |network| {
-        vec![
-            ("n1", without_router(network, None)),
-            ("n2", connected(network)),
-        ]
+        vec![("n1", without_router(network, None)), ("n2", connected(network))]
     });
     let of_node = format!("n1: {NO_ROUTER}");
     assert_eq!(explained_as, (NetworkState::Partly, vec![], vec![of_node]));
@@ -135,9 +118,8 @@ fn rows_missing_in_one_zone_concern_its_node() {
 #[test]
 fn rows_missing_in_the_only_database_concern_all_nodes() {
     let nodes = vec![ready("n1"), ready("n2")];
-    let (state, reasons, _) = explained("layer3", nodes, |network| {
-        vec![("n1", without_router(network, None))]
-    });
+    let (state, reasons, _) =
+        explained("layer3", nodes, |network| vec![("n1", without_router(network, None))]);
     assert_eq!(state, NetworkState::NotConnected);
     assert_eq!(reasons, [NO_ROUTER]);
 }
@@ -177,17 +159,13 @@ fn a_network_without_rows_has_the_zones_reason() {
         )]
     );
     assert_eq!(
-        explained_as(SkipReason::Definition(DefinitionError::Config(
-            "mtu".to_owned()
-        ))),
+        explained_as(SkipReason::Definition(DefinitionError::Config("mtu".to_owned()))),
         [format!("spec.config: mtu -> {nad}: spec.config")]
     );
     assert_eq!(
         explained_as(SkipReason::SubnetTooSmall("10.0.0.0/31".parse().unwrap())),
-        [
-            "subnet 10.0.0.0/31 is too small for the addresses of the router and of the node itself \
-             -> UserDefinedNetwork one/a"
-        ]
+        ["subnet 10.0.0.0/31 is too small for the addresses of the router and of the node itself \
+             -> UserDefinedNetwork one/a"]
     );
     assert_eq!(
         explained_as(SkipReason::NoChassisId),
@@ -203,10 +181,7 @@ fn a_node_without_ovn_is_named_and_does_not_count() {
     let explained = explained("layer3", nodes, |network| vec![("n1", connected(network))]);
     let reason = "win-1: OVN does not manage the node: it has no id, no chassis id and no subnets \
                   -> Node win-1";
-    assert_eq!(
-        explained,
-        (NetworkState::Connected, vec![], vec![reason.to_owned()])
-    );
+    assert_eq!(explained, (NetworkState::Connected, vec![], vec![reason.to_owned()]));
 }
 
 #[test]

@@ -69,10 +69,7 @@ pub(crate) fn is_namespace_terminating(error: &Error) -> bool {
         return false;
     };
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    status.code == 403
-        && causes
-            .into_iter()
-            .any(|cause| cause.reason == NAMESPACE_TERMINATING)
+    status.code == 403 && causes.into_iter().any(|cause| cause.reason == NAMESPACE_TERMINATING)
 }
 
 /// The text of the innermost source.
@@ -105,10 +102,7 @@ mod tests {
             let status: Status = serde_json::from_value(status).unwrap();
             Error::Api(status.boxed())
         };
-        assert_eq!(
-            describe(&answered(403, "nodes is forbidden")),
-            "nodes is forbidden (403)"
-        );
+        assert_eq!(describe(&answered(403, "nodes is forbidden")), "nodes is forbidden (403)");
         assert!(describe(&answered(401, "Unauthorized")).contains("expired"));
         assert_eq!(
             describe(&answered(429, "Too many requests")),

@@ -176,11 +176,9 @@ mod tests {
                 "code": 503, "details": details,
             })
         };
-        for (details, seconds) in [
-            (json!(null), 3),
-            (json!({"kind": "pods"}), 3),
-            (json!({"retryAfterSeconds": 7}), 7),
-        ] {
+        for (details, seconds) in
+            [(json!(null), 3), (json!({"kind": "pods"}), 3), (json!({"retryAfterSeconds": 7}), 7)]
+        {
             let status = with_seconds(body(details).to_string().as_bytes(), 503);
             assert_eq!(status, ("busy".to_owned(), 503, seconds));
         }
@@ -192,18 +190,11 @@ mod tests {
         let untitled = "before <body class='a'><h1>Service\n  down</h1> now</body";
         for (code, page, expected) in [
             (200, titled, (r#"200 OK and an HTML page "Sign in""#, 502)),
-            (
-                302,
-                titled,
-                (r#"302 Found and an HTML page "Sign in""#, 502),
-            ),
+            (302, titled, (r#"302 Found and an HTML page "Sign in""#, 502)),
             (
                 503,
                 untitled,
-                (
-                    r#"503 Service Unavailable and an HTML page "before Service down now""#,
-                    503,
-                ),
+                (r#"503 Service Unavailable and an HTML page "before Service down now""#, 503),
             ),
         ] {
             let body = Body::from(page.as_bytes().to_vec()).map_err(BoxError::from);

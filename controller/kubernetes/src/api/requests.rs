@@ -26,9 +26,7 @@ pub(crate) struct Api {
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("Api").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -53,10 +51,7 @@ impl Api {
 
     fn new<K: Object>(client: Client, namespace: &str) -> Self {
         let root = if K::GROUP.is_empty() { "api" } else { "apis" };
-        Self {
-            client,
-            path: format!("/{root}/{}/{namespace}{}", K::api_version(), K::PLURAL),
-        }
+        Self { client, path: format!("/{root}/{}/{namespace}{}", K::api_version(), K::PLURAL) }
     }
 
     fn request(&self) -> Request {
@@ -108,9 +103,7 @@ impl Api {
         params: &PatchParams,
         patch: &Patch<Value>,
     ) -> Result<Value> {
-        let request = self
-            .request()
-            .patch_subresource("status", name, params, patch);
+        let request = self.request().patch_subresource("status", name, params, patch);
         self.send(request).await
     }
 

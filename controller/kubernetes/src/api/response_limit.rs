@@ -81,11 +81,7 @@ where
             let limited = |body: Box<DynBody>| -> Box<DynBody> {
                 Box::new(LimitedBody {
                     body: body.boxed_unsync(),
-                    limit: if is_watch {
-                        MAX_WATCH_LINE_BYTES
-                    } else {
-                        MAX_RESPONSE_BYTES
-                    },
+                    limit: if is_watch { MAX_WATCH_LINE_BYTES } else { MAX_RESPONSE_BYTES },
                     is_per_line: is_watch,
                     count: 0,
                 })
@@ -107,10 +103,7 @@ impl HttpBody for LimitedBody {
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
         {
-            let line = data
-                .iter()
-                .rposition(|byte| *byte == b'\n')
-                .filter(|_| self.is_per_line);
+            let line = data.iter().rposition(|byte| *byte == b'\n').filter(|_| self.is_per_line);
             self.count = match line {
                 Some(end) => data.len() - end - 1,
                 None => self.count.saturating_add(data.len()),
@@ -170,10 +163,7 @@ mod tests {
         let limit = Duration::from_secs(120);
         let params = ListParams::default();
         let listed = pods.list(&params);
-        let error = tokio::time::timeout(limit, listed)
-            .await
-            .unwrap()
-            .unwrap_err();
+        let error = tokio::time::timeout(limit, listed).await.unwrap().unwrap_err();
         assert!(is_too_long(&error), "{error:?}");
         let error = WatchError::Request(error);
         let mut page = first_page("");

@@ -43,21 +43,16 @@ impl<K: InventoryKind> TolerantObject<K> {
         let (known, violations) = K::decode_strictly(object);
         let violation = match &known {
             // A selector without one of its parts would select too much.
-            Some(_) => violations
-                .iter()
-                .find(|violation| concerns_selector(violation)),
+            Some(_) => violations.iter().find(|violation| concerns_selector(violation)),
             // The violations before the last one are unknown fields.
             None => violations.last(),
         };
         let error = violation.map(ToString::to_string);
         Self(match (known, error) {
             (Some(known), None) => Ok(known),
-            (_, error) => Err(UndecodableObject {
-                metadata,
-                status,
-                raw,
-                error: error.unwrap_or_default(),
-            }),
+            (_, error) => {
+                Err(UndecodableObject { metadata, status, raw, error: error.unwrap_or_default() })
+            }
         })
     }
 }
@@ -118,10 +113,7 @@ mod tests {
             "spec.ingress[0].from[0].podSelector.matchFields: unknown field"
         );
         let address = json!({"egressIPs": [], "namespaceSelector": {}, "networkSelector": {}});
-        assert_eq!(
-            error::<EgressIP>(&address).unwrap(),
-            "spec.networkSelector: unknown field"
-        );
+        assert_eq!(error::<EgressIP>(&address).unwrap(), "spec.networkSelector: unknown field");
         // The label selector of a type that denies its own unknown fields.
         let network = json!({"topology": "Layer2", "layer2": {"role": "Secondary"}});
         let networks = json!({"namespaceSelector": selector, "network": network});
@@ -149,10 +141,7 @@ mod tests {
         let object = received(&json!({"description": "x", "connectivity": ["HostNetwork"]}));
         let unreadable = object.0.unwrap_err();
         assert_eq!(unreadable.metadata.name.as_deref(), Some("c"));
-        assert!(
-            unreadable.error.starts_with("spec.connectivity[0]: "),
-            "{unreadable:?}"
-        );
+        assert!(unreadable.error.starts_with("spec.connectivity[0]: "), "{unreadable:?}");
         assert_eq!(unreadable.status["status"], "Success");
     }
 }

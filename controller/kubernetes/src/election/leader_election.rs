@@ -158,17 +158,15 @@ impl LeaderElector {
     /// `true` during a term of this process.
     fn is_leading(&self) -> bool {
         let deadline = self.lease.renew_deadline;
-        self.renewed
-            .is_some_and(|renewed| renewed.elapsed() < deadline)
+        self.renewed.is_some_and(|renewed| renewed.elapsed() < deadline)
     }
 
     fn publish_term(&mut self) {
         let deadline = self.lease.renew_deadline;
         self.renewed = self.renewed.filter(|renewed| renewed.elapsed() < deadline);
-        let term = self.renewed.map(|renewed| LeaderTerm {
-            deadline: renewed + deadline,
-            lease_uid: self.uid,
-        });
+        let term = self
+            .renewed
+            .map(|renewed| LeaderTerm { deadline: renewed + deadline, lease_uid: self.uid });
         let leads = term.is_some();
         if self.term.send_replace(term).is_some() != leads {
             tracing::info!(leads, identity = self.identity, "leadership changed");
@@ -216,13 +214,7 @@ impl LeaderElector {
             let spec = self.claim(None);
             return self.record_write(
                 self.api
-                    .create(
-                        &PostParams::default(),
-                        &LeaseObject {
-                            metadata,
-                            spec: Some(spec),
-                        },
-                    )
+                    .create(&PostParams::default(), &LeaseObject { metadata, spec: Some(spec) })
                     .await,
             );
         };
@@ -232,16 +224,9 @@ impl LeaderElector {
         }
         let mut metadata = object.metadata;
         metadata.labels.get_or_insert_default().extend([label()]);
-        let claimed = LeaseObject {
-            metadata,
-            spec: Some(self.claim(Some(&spec))),
-        };
+        let claimed = LeaseObject { metadata, spec: Some(self.claim(Some(&spec))) };
         let name = self.lease.name.clone();
-        self.record_write(
-            self.api
-                .replace(&name, &PostParams::default(), &claimed)
-                .await,
-        )
+        self.record_write(self.api.replace(&name, &PostParams::default(), &claimed).await)
     }
 
     /// `true` if this process may take or keep the lease: it is free, held by this process, or
@@ -255,11 +240,7 @@ impl LeaderElector {
         if !may_claim && former.map(|(observed, _)| holding(observed)) != Some(holding(spec)) {
             let (holder, duration) = (spec.holder_identity.as_deref(), duration_of(spec));
             if duration > self.lease.duration {
-                tracing::warn!(
-                    holder,
-                    ?duration,
-                    "another process holds the lease for long"
-                );
+                tracing::warn!(holder, ?duration, "another process holds the lease for long");
             } else {
                 tracing::info!(holder, ?duration, "another process holds the lease");
             }
@@ -323,10 +304,7 @@ impl LeaderElector {
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
             let name = self.lease.name.clone();
-            let replaced = self
-                .api
-                .replace(&name, &PostParams::default(), &object)
-                .await;
+            let replaced = self.api.replace(&name, &PostParams::default(), &object).await;
             self.record_write(replaced)?;
         }
         Ok(())

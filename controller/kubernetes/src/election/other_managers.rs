@@ -49,9 +49,7 @@ impl OtherManagers {
     /// Without the right to list leases, as with an older role, no other lease is known.
     pub(crate) async fn hold_a_lease(&mut self) -> Result<bool, kube::Error> {
         let (key, value) = LABEL;
-        let params = ListParams::default()
-            .labels(&format!("{key}={value}"))
-            .limit(MAX_LEASES);
+        let params = ListParams::default().labels(&format!("{key}={value}")).limit(MAX_LEASES);
         let listed = match self.api.list(&params).await {
             Ok(listed) => listed,
             Err(error @ kube::Error::Api(_)) if is_refusal(&error) => {
@@ -103,8 +101,7 @@ impl OtherManagers {
 impl std::fmt::Debug for OtherManagers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut text = f.debug_struct("OtherManagers");
-        text.field("namespace", &self.namespace)
-            .finish_non_exhaustive()
+        text.field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 

@@ -33,11 +33,7 @@ struct StoredCondition {
 
 impl ConditionEvents {
     pub(crate) fn new(events: EventSender) -> Self {
-        Self {
-            events,
-            throttle: EventThrottle::default(),
-            accepted: BTreeMap::new(),
-        }
+        Self { events, throttle: EventThrottle::default(), accepted: BTreeMap::new() }
     }
 
     /// Time at which a suppressed event is to be reconsidered. `None`: there is none.

@@ -52,11 +52,7 @@ impl ConditionState {
             "False" => false,
             _ => return None,
         };
-        Some(Self {
-            holds,
-            since: condition.last_transition_time.0.as_second(),
-            obstacles,
-        })
+        Some(Self { holds, since: condition.last_transition_time.0.as_second(), obstacles })
     }
 
     /// `true` if both states have the same status and obstacles.
@@ -99,9 +95,7 @@ impl EventThrottle {
         let Some(state) = ConditionState::of(now, Some(digest(obstacles))) else {
             return false;
         };
-        history
-            .emitted_at
-            .retain(|emitted| at < *emitted + EVENT_WINDOW);
+        history.emitted_at.retain(|emitted| at < *emitted + EVENT_WINDOW);
         if let Some(last) = &mut history.last
             && last.is_alike(&state)
             // A return through `Unknown` after an edit to the same state is no news, so it does not
@@ -112,10 +106,7 @@ impl EventThrottle {
             return false;
         }
         if history.emitted_at.len() >= MAX_EVENTS_PER_WINDOW {
-            history.due = history
-                .emitted_at
-                .first()
-                .map(|emitted| *emitted + EVENT_WINDOW);
+            history.due = history.emitted_at.first().map(|emitted| *emitted + EVENT_WINDOW);
             return false;
         }
         history.emitted_at.push(at);
@@ -178,10 +169,7 @@ mod tests {
         fn new() -> Self {
             Self {
                 throttle: EventThrottle::default(),
-                connect: ObjectMeta {
-                    name: Some("c".to_owned()),
-                    ..ObjectMeta::default()
-                },
+                connect: ObjectMeta { name: Some("c".to_owned()), ..ObjectMeta::default() },
                 now: Instant::now(),
                 before: None,
             }
@@ -238,10 +226,7 @@ mod tests {
             fixture.admit(status, *second, &[])
         });
         assert_eq!(emitted.count(), MAX_EVENTS_PER_WINDOW);
-        assert_eq!(
-            fixture.throttle.next_due(),
-            Some(fixture.now + EVENT_WINDOW)
-        );
+        assert_eq!(fixture.throttle.next_due(), Some(fixture.now + EVENT_WINDOW));
         fixture.now += EVENT_WINDOW;
         fixture.throttle.clear_due(fixture.now);
         assert_eq!(fixture.throttle.next_due(), None);

@@ -56,10 +56,7 @@ impl fmt::Display for ReportedProblem {
 impl From<ObjectProblem> for ReportedProblem {
     /// Reasons of the event are OVN-Kubernetes' where it has one.
     fn from(problem: ObjectProblem) -> Self {
-        Self {
-            reason: reason_of(&problem.object.kind),
-            problem,
-        }
+        Self { reason: reason_of(&problem.object.kind), problem }
     }
 }
 
@@ -169,11 +166,7 @@ pub(crate) struct ProblemEvents {
 
 impl ProblemEvents {
     pub(crate) fn new(events: EventSender) -> Self {
-        Self {
-            events,
-            emitted: BTreeSet::new(),
-            times: BTreeMap::new(),
-        }
+        Self { events, emitted: BTreeSet::new(), times: BTreeMap::new() }
     }
 
     /// Emits events about the problems that are new since the last update.

@@ -52,10 +52,7 @@ mod tests {
         tokio::time::advance(PASSING_TIME / 2).await;
         assert_eq!(problems.lasting(texts(&["a", "b", "c"])), texts(&["a"]));
         tokio::time::advance(PASSING_TIME).await;
-        assert_eq!(
-            problems.lasting(texts(&["a", "b", "c"])),
-            texts(&["a", "b", "c"])
-        );
+        assert_eq!(problems.lasting(texts(&["a", "b", "c"])), texts(&["a", "b", "c"]));
         assert_eq!(problems.time_to_report(), None);
     }
 }

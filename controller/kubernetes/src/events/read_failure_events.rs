@@ -78,15 +78,9 @@ impl fmt::Debug for KindWatch {
 #[derive(Clone, Debug)]
 pub(crate) enum WatchingController {
     /// The cluster manager, by its lease. Only the leader emits events.
-    ClusterManager {
-        lease: ObjectKey,
-        term: watch::Receiver<Option<LeaderTerm>>,
-    },
+    ClusterManager { lease: ObjectKey, term: watch::Receiver<Option<LeaderTerm>> },
     /// The controller of a zone, by its node.
-    Zone {
-        zone: String,
-        nodes: StoreReader<Watched>,
-    },
+    Zone { zone: String, nodes: StoreReader<Watched> },
 }
 
 impl WatchingController {
@@ -154,18 +148,10 @@ mod tests {
         let failure = is_refusal.map(|is_refusal| ReadFailure {
             request: ReadRequest::Watch,
             reason: "no".into(),
-            cause: if is_refusal {
-                ReadFailureCause::Refused
-            } else {
-                ReadFailureCause::Passing
-            },
+            cause: if is_refusal { ReadFailureCause::Refused } else { ReadFailureCause::Passing },
         });
         let failure = move || Some((failure.clone()?, true));
-        KindWatch {
-            kind,
-            unlisted: AWAITED,
-            failure: Box::new(failure),
-        }
+        KindWatch { kind, unlisted: AWAITED, failure: Box::new(failure) }
     }
 
     #[test]

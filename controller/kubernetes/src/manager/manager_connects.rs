@@ -178,8 +178,7 @@ impl ManagerConnects {
             reports.without_subnets = &unconnected.without_subnets;
         }
         let obstacles = reports.obstacles().into_iter().map(str::to_owned);
-        self.obstacles
-            .insert(connect.name_any(), obstacles.collect());
+        self.obstacles.insert(connect.name_any(), obstacles.collect());
         let before = status.conditions.iter().find(|one| one.type_ == CONNECTED);
         if reports.is_empty() && before.is_none() && reports.no_networks.is_empty() {
             return status;
@@ -212,12 +211,7 @@ pub(crate) fn note_undefined_definitions(inventory: &mut Inventory, now: &Time) 
         };
         let mut connect = connect.clone();
         let generation = connect.metadata.generation;
-        connect.status = Some(with_condition(
-            connect.status.as_ref(),
-            report,
-            generation,
-            now,
-        ));
+        connect.status = Some(with_condition(connect.status.as_ref(), report, generation, now));
         replace(inventory, connect);
     }
 }

@@ -240,16 +240,10 @@ impl ManagerTerm {
         let (writes, out) = (&mut self.writes, &mut outcome);
         if self.networks.is_some() {
             note_undefined_definitions(&mut after, &describe_undefined(kind), &now);
-            writes
-                .write_kind::<UserDefinedNetwork>(&before, &after, out)
-                .await;
-            writes
-                .write_kind::<ClusterUserDefinedNetwork>(&before, &after, out)
-                .await;
+            writes.write_kind::<UserDefinedNetwork>(&before, &after, out).await;
+            writes.write_kind::<ClusterUserDefinedNetwork>(&before, &after, out).await;
         }
-        writes
-            .write_kind::<ClusterNetworkConnect>(&before, &after, out)
-            .await;
+        writes.write_kind::<ClusterNetworkConnect>(&before, &after, out).await;
         self.emit_condition_events(&before, &after);
         outcome.is_complete()
     }
@@ -271,12 +265,9 @@ impl ManagerTerm {
             self.network_problems = networks.reconcile(&mut after, &now);
             self.network_problems.append(&mut after.warnings);
             note_held_pods(&mut after, &now);
-            self.write_networks((&watched, &before), &mut after, &now, &mut outcome)
-                .await;
+            self.write_networks((&watched, &before), &mut after, &now, &mut outcome).await;
         }
-        let warnings = self
-            .write_connects(&before, &mut after, &now, &mut outcome)
-            .await;
+        let warnings = self.write_connects(&before, &mut after, &now, &mut outcome).await;
         self.emit_condition_events(&stored, &after);
         let lines = self.network_problems.iter().map(ToString::to_string);
         let lasting = self.passing.lasting(lines.collect());
@@ -311,22 +302,14 @@ impl ManagerTerm {
         out: &mut WriteOutcome,
     ) -> Vec<String> {
         self.zones.update(&after.nodes);
-        let observed = Observed {
-            zones: &self.zones.knowledge(),
-            connected: self.sources.connected(),
-            now,
-        };
+        let observed =
+            Observed { zones: &self.zones.knowledge(), connected: self.sources.connected(), now };
         let warnings = self.connects.reconcile(after, observed);
         let writes = &mut self.writes;
-        writes
-            .write_kind::<ClusterNetworkConnect>(before, after, out)
-            .await;
+        writes.write_kind::<ClusterNetworkConnect>(before, after, out).await;
         let refused = refused_writes(out, ClusterNetworkConnect::KIND);
-        self.connects
-            .note_refused(before, after, &refused, observed);
-        writes
-            .write_refused_status::<ClusterNetworkConnect>(before, after, out)
-            .await;
+        self.connects.note_refused(before, after, &refused, observed);
+        writes.write_refused_status::<ClusterNetworkConnect>(before, after, out).await;
         warnings
     }
 
@@ -341,26 +324,16 @@ impl ManagerTerm {
     ) {
         let writes = &mut self.writes;
         writes.write_kind::<Node>(before, after, out).await;
-        writes
-            .write_kind::<NetworkAttachmentDefinition>(before, after, out)
-            .await;
+        writes.write_kind::<NetworkAttachmentDefinition>(before, after, out).await;
         let refused = refused_writes(out, NetworkAttachmentDefinition::KIND);
         out.permit_owners(&note_refused_definitions(watched, after, &refused, now));
-        writes
-            .write_kind::<UserDefinedNetwork>(before, after, out)
-            .await;
-        writes
-            .write_kind::<ClusterUserDefinedNetwork>(before, after, out)
-            .await;
+        writes.write_kind::<UserDefinedNetwork>(before, after, out).await;
+        writes.write_kind::<ClusterUserDefinedNetwork>(before, after, out).await;
         let udns = refused_writes(out, UserDefinedNetwork::KIND);
         let cudns = refused_writes(out, ClusterUserDefinedNetwork::KIND);
         note_refused_finalizers(before, after, &udns, &cudns, now);
-        writes
-            .write_refused_status::<UserDefinedNetwork>(before, after, out)
-            .await;
-        writes
-            .write_refused_status::<ClusterUserDefinedNetwork>(before, after, out)
-            .await;
+        writes.write_refused_status::<UserDefinedNetwork>(before, after, out).await;
+        writes.write_refused_status::<ClusterUserDefinedNetwork>(before, after, out).await;
         writes.write_kind::<Pod>(before, after, out).await;
         writes.write_kind::<IPAMClaim>(before, after, out).await;
         writes.write_kind::<EndpointSlice>(before, after, out).await;
@@ -369,10 +342,9 @@ impl ManagerTerm {
 
 /// Refused writes of a kind, in the order of the objects.
 fn refused_writes(outcome: &WriteOutcome, kind: &str) -> Vec<RefusedWrite> {
-    let refused = outcome.refused_of(kind).map(|one| RefusedWrite {
-        key: one.key.clone(),
-        message: one.message.clone(),
-    });
+    let refused = outcome
+        .refused_of(kind)
+        .map(|one| RefusedWrite { key: one.key.clone(), message: one.message.clone() });
     let mut refused: Vec<_> = refused.collect();
     refused.sort_by(|one, other| one.key.cmp(&other.key));
     refused
@@ -395,9 +367,5 @@ fn object_problem(problem: &Problem) -> Option<ReportedProblem> {
     let is_pod = object.kind == Pod::KIND;
     let text = FieldProblem::new(field.unwrap_or_default(), &*problem.message);
     let found = ReportedProblem::from(ObjectProblem::new(object, text));
-    Some(if is_pod {
-        found.with_reason(ERROR_ALLOCATING_POD)
-    } else {
-        found
-    })
+    Some(if is_pod { found.with_reason(ERROR_ALLOCATING_POD) } else { found })
 }

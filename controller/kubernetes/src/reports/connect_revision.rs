@@ -29,11 +29,7 @@ impl ConnectRevision {
             let value = annotations.and_then(|annotations| annotations.get(annotation));
             // The length precedes each value, so that a missing, an empty and a shifted value
             // differ.
-            digest.update(
-                value
-                    .map_or(u64::MAX, |value| value.len() as u64)
-                    .to_be_bytes(),
-            );
+            digest.update(value.map_or(u64::MAX, |value| value.len() as u64).to_be_bytes());
             digest.update(value.map_or("", String::as_str));
         }
         let mut first = [0; 8];
@@ -60,10 +56,7 @@ mod tests {
     fn the_revision_changes_with_the_generation_and_the_managed_annotations() {
         let [key, subnets] = ANNOTATIONS;
         let revision = of(1, &json!({key: "1", subnets: "{}"}));
-        assert_eq!(
-            revision,
-            of(1, &json!({key: "1", subnets: "{}", "note": "x"}))
-        );
+        assert_eq!(revision, of(1, &json!({key: "1", subnets: "{}", "note": "x"})));
         let others = [
             of(2, &json!({key: "1", subnets: "{}"})),
             of(1, &json!({key: "2", subnets: "{}"})),

@@ -75,9 +75,7 @@ impl ObservedZones {
     pub(crate) fn update(&mut self, nodes: &Objects<Node>) {
         let is_unmanaged = |node: &Node| {
             let annotations = node.annotations();
-            let mut values = OVN_ANNOTATIONS
-                .iter()
-                .filter_map(|key| annotations.get(*key));
+            let mut values = OVN_ANNOTATIONS.iter().filter_map(|key| annotations.get(*key));
             values.all(String::is_empty)
         };
         self.nodes = nodes

@@ -74,10 +74,7 @@ impl ReportSource {
                 Some((key.name.clone(), summary))
             })
             .collect();
-        ZoneReport {
-            node_uid: node.and_then(Watched::uid).map(str::to_owned),
-            connects: summaries,
-        }
+        ZoneReport { node_uid: node.and_then(Watched::uid).map(str::to_owned), connects: summaries }
     }
 }
 
@@ -179,10 +176,7 @@ impl ReportPublisher {
     ) -> Result<(), (String, Option<Duration>)> {
         let zone = &self.source.zone;
         let object = report_config_map(zone, &self.namespace, report);
-        let (name, params) = (
-            zone_object_name(zone),
-            PatchParams::apply(FIELD_MANAGER).force(),
-        );
+        let (name, params) = (zone_object_name(zone), PatchParams::apply(FIELD_MANAGER).force());
         let patch = Patch::Apply(json!(object));
         let limit = self.timing.write_timeout;
         let written = tokio::time::timeout(limit, api.patch(&name, &params, &patch));

@@ -120,9 +120,7 @@ impl ZoneLeaseRenewer {
         if let Some(version) = known {
             patch["metadata"] = json!({"resourceVersion": version});
         }
-        let renewal = api
-            .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
+        let renewal = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
         let lease = match renewal {
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 let Some(lease) = self.make_lease(name, renewed) else {

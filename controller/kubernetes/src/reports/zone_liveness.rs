@@ -116,10 +116,7 @@ mod tests {
         tokio::time::sleep(DURATION / 2).await;
         liveness.observe(&leases(&[("dead", "1"), ("alive", "2"), ("new", "1")]));
         let (unobserved, running) = (ZoneState::Unobserved, ZoneState::Running);
-        assert_eq!(
-            states(&liveness),
-            [unobserved, running, running, unobserved]
-        );
+        assert_eq!(states(&liveness), [unobserved, running, running, unobserved]);
         tokio::time::sleep(DURATION / 2).await;
         let stopped = ZoneState::NotRunning;
         assert_eq!(states(&liveness), [stopped, running, running, stopped]);

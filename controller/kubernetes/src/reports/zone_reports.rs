@@ -137,10 +137,7 @@ pub(crate) fn project_report(object: ConfigMap) -> Option<Arc<WatchedZoneReport>
     let zone = owner.name.clone();
     // Only the `ConfigMap` with the zone's own name counts, so that a copy does not.
     if name != zone_object_name(&zone) {
-        tracing::warn!(
-            zone,
-            "ignoring ConfigMap {name}: it does not have the name of its zone"
-        );
+        tracing::warn!(zone, "ignoring ConfigMap {name}: it does not have the name of its zone");
         return None;
     }
     let entries = object.data.iter().flatten();
@@ -215,9 +212,7 @@ mod tests {
         let connects = connects.iter().cloned();
         let report = ZoneReport {
             node_uid: Some("n".to_owned()),
-            connects: connects
-                .map(|(name, summary)| (name.to_owned(), summary))
-                .collect(),
+            connects: connects.map(|(name, summary)| (name.to_owned(), summary)).collect(),
         };
         serde_json::from_value(report_config_map("n1", "default", &report)).unwrap()
     }
@@ -229,15 +224,10 @@ mod tests {
             network: None,
             reason: NetworkSkip::Unknown,
         });
-        let report = ConnectReport {
-            skipped_networks: skipped.collect(),
-            ..ConnectReport::default()
-        };
+        let report =
+            ConnectReport { skipped_networks: skipped.collect(), ..ConnectReport::default() };
         let summary = ConnectSummary::new(&connect("u", 1), &InputDigest::default(), &report);
-        assert_eq!(
-            (summary.summary.obstacles.len(), summary.summary.more),
-            (5, 2)
-        );
+        assert_eq!((summary.summary.obstacles.len(), summary.summary.more), (5, 2));
         let object = written(&[("c", summary.clone())]);
         assert_eq!(object.name_any(), "patchbay-zone-n1");
         let mut broken = object.clone();
@@ -261,11 +251,7 @@ mod tests {
         let summary = &seen.connects["c"].summary;
         assert_eq!(summary.obstacles.len(), MAX_SENTENCES);
         assert!(summary.obstacles.iter().all(|one| one.len() < 500));
-        assert!(
-            !summary.obstacles[0].contains('\n'),
-            "{}",
-            summary.obstacles[0]
-        );
+        assert!(!summary.obstacles[0].contains('\n'), "{}", summary.obstacles[0]);
         assert_eq!((summary.notices.len(), summary.more_notices), (5, 5));
         // The sums over thousands of zones have no overflow.
         assert!(summary.ports.checked_mul(1_000_000).is_some());
@@ -314,9 +300,6 @@ mod tests {
     #[test]
     fn names_of_config_maps_are_never_too_long() {
         assert_eq!(zone_object_name("n1"), "patchbay-zone-n1");
-        assert_eq!(
-            zone_object_name(&"n".repeat(250)).len(),
-            NAME_PREFIX.len() + 32
-        );
+        assert_eq!(zone_object_name(&"n".repeat(250)).len(), NAME_PREFIX.len() + 32);
     }
 }

@@ -81,10 +81,7 @@ impl NodeDigests {
             self.subnets.retain(|name, _| connected.contains(name));
             self.connected.clone_from(connected);
         } else {
-            *self = Self {
-                connected: connected.clone(),
-                ..Self::default()
-            };
+            *self = Self { connected: connected.clone(), ..Self::default() };
         }
     }
 
@@ -94,11 +91,7 @@ impl NodeDigests {
         for change in nodes.changes_since(&former) {
             self.unreadable.remove(&change.key.name);
             for (node, apply, is_current) in [
-                (
-                    change.former,
-                    DigestSum::remove as fn(&mut DigestSum, u128),
-                    false,
-                ),
+                (change.former, DigestSum::remove as fn(&mut DigestSum, u128), false),
                 (change.current, DigestSum::add, true),
             ] {
                 let Some(node) = node else {
@@ -162,10 +155,8 @@ fn network_digest(network: &Network) -> [u8; 16] {
 }
 
 fn identity_digest(node: &patchbay_model::Node, errors: &[NodeError]) -> u128 {
-    let unreadable: Vec<_> = errors
-        .iter()
-        .map(|error| (error.annotation, error.network().map(str::to_owned)))
-        .collect();
+    let unreadable: Vec<_> =
+        errors.iter().map(|error| (error.annotation, error.network().map(str::to_owned))).collect();
     let id = node.id.map(patchbay_model::NodeId::get);
     let mut digest = Sha256::new();
     digest.update(format!(

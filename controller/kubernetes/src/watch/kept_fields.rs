@@ -17,11 +17,8 @@ pub(crate) fn keep_all<K>(_: &mut K) {}
 /// Keeps the labels of a namespace.
 pub(crate) fn keep_labels(namespace: &mut Namespace) {
     let meta = mem::take(&mut namespace.metadata);
-    namespace.metadata = ObjectMeta {
-        name: meta.name,
-        labels: meta.labels,
-        ..ObjectMeta::default()
-    };
+    namespace.metadata =
+        ObjectMeta { name: meta.name, labels: meta.labels, ..ObjectMeta::default() };
 }
 
 /// Removes the parts of a node that no controller reads.
@@ -182,9 +179,7 @@ mod tests {
         };
         let wrong = |uid: &str| {
             let object = object(uid, "2", json!("all"));
-            TolerantObject::<ClusterNetworkConnect>::of(object)
-                .0
-                .unwrap_err()
+            TolerantObject::<ClusterNetworkConnect>::of(object).0.unwrap_err()
         };
         let mut inventory = Inventory::default();
         let key = ObjectKey::cluster("c");

@@ -66,9 +66,7 @@ pub(crate) fn shrink_page(page: &mut ListParams, error: &WatchError) -> bool {
 
 /// The parameters of the first page. `labels`: label selector; empty: all objects.
 pub(crate) fn first_page(labels: &str) -> ListParams {
-    ListParams::default()
-        .limit(FIRST_PAGE_OBJECTS)
-        .labels(labels)
+    ListParams::default().limit(FIRST_PAGE_OBJECTS).labels(labels)
 }
 
 /// Moves the parameters from a page with a number of objects and bytes to the next one. Returns `false`
@@ -109,10 +107,7 @@ mod tests {
     fn a_list_ends_at_its_last_page_or_with_a_repeated_one() {
         let mut page = first_page("");
         let mut next = |token: Option<&str>| {
-            let metadata = ListMeta {
-                continue_: token.map(str::to_owned),
-                ..ListMeta::default()
-            };
+            let metadata = ListMeta { continue_: token.map(str::to_owned), ..ListMeta::default() };
             next_page(&mut page, &metadata, (1, 1))
         };
         assert!(matches!(next(Some("a")), Ok(true)));
@@ -134,10 +129,7 @@ mod tests {
         };
         assert!(note(&["a", "b"], "1").is_ok());
         assert!(note(&["b", "c"], "2").is_ok());
-        assert!(matches!(
-            note(&["a", "c"], "3"),
-            Err(WatchError::NoNewObjects)
-        ));
+        assert!(matches!(note(&["a", "c"], "3"), Err(WatchError::NoNewObjects)));
         assert!(matches!(note(&[], "4"), Err(WatchError::NoNewObjects)));
         assert!(note(&[], "").is_ok(), "the last page");
     }

@@ -8,14 +8,8 @@ use crate::watch::store::WatchEnded;
 pub(crate) fn list_requests() -> (ListRequester, RequestedLists) {
     let (requested, requests) = watch::channel(0);
     let (complete, answers) = watch::channel(0);
-    let requester = ListRequester {
-        requested,
-        complete: answers,
-    };
-    let requested = RequestedLists {
-        requested: requests,
-        complete,
-    };
+    let requester = ListRequester { requested, complete: answers };
+    let requested = RequestedLists { requested: requests, complete };
     (requester, requested)
 }
 

@@ -283,10 +283,7 @@ impl<V: Clone + PartialEq> ListWatch<V> {
     async fn can_continue(&mut self, version: &str) -> bool {
         let (kind, limit) = (self.kind, self.timing.watch_gap_limit);
         loop {
-            if self
-                .failed_since
-                .is_some_and(|since| since.elapsed() >= limit)
-            {
+            if self.failed_since.is_some_and(|since| since.elapsed() >= limit) {
                 tracing::info!(%kind, "the watch was lost for too long; listing all objects again");
                 return false;
             }
@@ -318,9 +315,7 @@ impl<V: Clone + PartialEq> ListWatch<V> {
     ) -> Result<WatchEnd, WatchError> {
         let mut expected = position.last_change().filter(|_| was_lost);
         let begun = Instant::now();
-        let params = WatchParams::default()
-            .labels(self.labels)
-            .timeout(WATCH_SECONDS);
+        let params = WatchParams::default().labels(self.labels).timeout(WATCH_SECONDS);
         let version = expected.as_ref().map(SeenChange::before);
         let version = version.unwrap_or(position.version());
         let watched = self.api.watch(&params, version);
@@ -344,11 +339,7 @@ impl<V: Clone + PartialEq> ListWatch<V> {
                 Ok(None) => {
                     self.backoff.reset();
                     let is_early = begun.elapsed() < Duration::from_secs(WATCH_SECONDS.into());
-                    return Ok(if is_early {
-                        WatchEnd::Early
-                    } else {
-                        WatchEnd::InTime
-                    });
+                    return Ok(if is_early { WatchEnd::Early } else { WatchEnd::InTime });
                 }
                 Err(_) if is_silent => return Ok(WatchEnd::Silent),
                 Err(_) => return Ok(WatchEnd::Idle),
@@ -413,17 +404,10 @@ impl<V: Clone + PartialEq> ListWatch<V> {
         let failed_since = *self.failed_since.get_or_insert_with(Instant::now);
         if !self.store.is_listed() || is_lasting(error, failed_since.elapsed()) {
             let reason = error.to_string().into();
-            self.store.note_failure(ReadFailure {
-                request,
-                reason,
-                cause: cause_of(error),
-            });
+            self.store.note_failure(ReadFailure { request, reason, cause: cause_of(error) });
         }
         // The back-off is added because the server asks all processes to wait for the same time.
-        let (retry_after, delay) = (
-            retry_after.unwrap_or_default(),
-            self.backoff.after_failure(),
-        );
+        let (retry_after, delay) = (retry_after.unwrap_or_default(), self.backoff.after_failure());
         if error.code() == Some(THROTTLED) {
             tokio::time::sleep(retry_after).await;
             self.recovery.wait(delay).await;

@@ -133,10 +133,7 @@ impl AnyObject for PackedNode {
         let subnets = subnets.map(|one| json!(one.unpack(&connected.networks)).to_string());
         let annotations = [
             (NODE_ID, self.id.as_ref().map(ToString::to_string)),
-            (
-                NODE_CHASSIS_ID,
-                self.chassis.as_ref().map(ToString::to_string),
-            ),
+            (NODE_CHASSIS_ID, self.chassis.as_ref().map(ToString::to_string)),
             (NODE_SUBNETS, subnets),
         ];
         let annotations = annotations.into_iter();
@@ -150,10 +147,7 @@ impl AnyObject for PackedNode {
         };
         inventory.nodes.insert(Sourced {
             position: created_second(&metadata),
-            object: Node {
-                metadata,
-                ..Node::default()
-            },
+            object: Node { metadata, ..Node::default() },
             origin: Origin::Cluster,
         });
     }
@@ -240,9 +234,7 @@ fn take_entry(rest: &mut &[u8]) -> Option<(u32, IpNet)> {
 fn octets<const N: usize>(rest: &mut &[u8], length: u8) -> Option<[u8; N]> {
     let significant = rest.split_off(..usize::from(length.div_ceil(8)))?;
     let mut octets = [0; N];
-    octets
-        .get_mut(..significant.len())?
-        .copy_from_slice(significant);
+    octets.get_mut(..significant.len())?.copy_from_slice(significant);
     Some(octets)
 }
 

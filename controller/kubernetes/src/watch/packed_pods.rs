@@ -43,9 +43,7 @@ pub(crate) fn pods_packer() -> impl Fn(Sourced<Pod>) -> WatchedObject {
         names.insert(node.clone());
         WatchedObject::packed(PackedPod {
             node,
-            selections: annotations
-                .remove(NETWORK_SELECTIONS)
-                .map(String::into_boxed_str),
+            selections: annotations.remove(NETWORK_SELECTIONS).map(String::into_boxed_str),
         })
     }
 }
@@ -119,15 +117,9 @@ mod tests {
             "metadata": {"name": "a", "namespace": "blue", "annotations": annotations},
             "spec": spec,
         }));
-        let pod = Sourced {
-            object: object.unwrap(),
-            origin: Origin::Cluster,
-            position: 0,
-        };
-        let connected = ConnectedParts {
-            namespaces: [of.to_owned()].into(),
-            ..ConnectedParts::default()
-        };
+        let pod = Sourced { object: object.unwrap(), origin: Origin::Cluster, position: 0 };
+        let connected =
+            ConnectedParts { namespaces: [of.to_owned()].into(), ..ConnectedParts::default() };
         let (key, mut inventory) = (ObjectKey::namespaced("blue", "a"), Inventory::default());
         pods_packer()(pod).insert_with(&key, &mut inventory, &connected);
         let found = inventory.pods.get(&key);
@@ -141,11 +133,7 @@ mod tests {
         let (wired, none) = (json!({"nodeName": "n1", "containers": []}), json!({}));
         assert!(is_inserted(&wired, &none, "blue"));
         assert!(!is_inserted(&wired, &none, "red"));
-        assert!(is_inserted(
-            &wired,
-            &json!({NETWORK_SELECTIONS: "x"}),
-            "red"
-        ));
+        assert!(is_inserted(&wired, &json!({NETWORK_SELECTIONS: "x"}), "red"));
         assert!(!is_inserted(&json!({"containers": []}), &none, "blue"));
         let on_host = json!({"nodeName": "n1", "hostNetwork": true, "containers": []});
         assert!(!is_inserted(&on_host, &none, "blue"));

@@ -74,10 +74,7 @@ impl KindSource {
     /// The kind, whose list may fail without holding up what does not depend on it, for example
     /// because a role does not allow it.
     pub(crate) fn separate(self) -> Self {
-        Self {
-            first_list: FirstList::Tried,
-            ..self
-        }
+        Self { first_list: FirstList::Tried, ..self }
     }
 
     /// The kind with a function that inserts what stands in for an object that cannot be decoded.
@@ -85,10 +82,7 @@ impl KindSource {
         self,
         stand_in: fn(&mut Inventory, &UndecodableObject) -> bool,
     ) -> Self {
-        Self {
-            stand_in: Some(stand_in),
-            ..self
-        }
+        Self { stand_in: Some(stand_in), ..self }
     }
 
     /// Waits until the objects are listed again. Those of a kind whose list may fail are unlisted
@@ -139,11 +133,9 @@ impl KindSource {
         let objects = self.objects.objects();
         for item in self.read.diff(&objects) {
             let (key, watched) = match item {
-                DiffItem::Add(key, watched)
-                | DiffItem::Update {
-                    new: (key, watched),
-                    ..
-                } => (key, Some(watched)),
+                DiffItem::Add(key, watched) | DiffItem::Update { new: (key, watched), .. } => {
+                    (key, Some(watched))
+                }
                 DiffItem::Remove(key, _) => (key, None),
             };
             let name = (kind, key.clone());
@@ -263,11 +255,7 @@ pub(crate) struct ObjectSources {
 impl ObjectSources {
     /// No objects. `is_packed`: nodes and pods are, with these numbers of networks in subnets.
     pub(crate) fn new(is_packed: bool, numbers: NetworkNumbers) -> Self {
-        Self {
-            is_packed,
-            numbers,
-            ..Self::default()
-        }
+        Self { is_packed, numbers, ..Self::default() }
     }
 
     /// Adds the objects of a kind.
@@ -282,10 +270,7 @@ impl ObjectSources {
     pub(crate) fn store(&self, kind: &str) -> StoreReader<Watched> {
         let mut kinds = self.kinds.iter();
         let found = kinds.find(|one| one.kind == kind);
-        found
-            .expect("each process watches the kind")
-            .objects
-            .clone()
+        found.expect("each process watches the kind").objects.clone()
     }
 
     /// The watches, for events about their failures.
@@ -317,9 +302,7 @@ impl ObjectSources {
     pub(crate) async fn list_again(&mut self, kinds: &[&str]) -> Result<(), WatchEnded> {
         let listed = self.kinds.iter_mut();
         let listed = listed.filter(|one| kinds.contains(&one.kind));
-        try_join_all(listed.map(KindSource::list_again))
-            .await
-            .map(drop)
+        try_join_all(listed.map(KindSource::list_again)).await.map(drop)
     }
 
     /// Current objects, and a message for each field that cannot be decoded. Objects of which no
@@ -381,10 +364,7 @@ impl ChangeSource for ObjectSources {
     type Error = WatchEnded;
 
     async fn changed(&mut self) -> Result<(), WatchEnded> {
-        let changes = self
-            .kinds
-            .iter_mut()
-            .map(|kind| Box::pin(kind.objects.changed()));
+        let changes = self.kinds.iter_mut().map(|kind| Box::pin(kind.objects.changed()));
         select_all(changes).await.0
     }
 }

@@ -15,18 +15,10 @@ use crate::watch::read_failure::{ReadFailure, ReadFailureCause, ReadRequest};
 pub(crate) fn store<V: Clone>(
     project: impl Fn(Value) -> Result<V, FieldProblem> + Send + 'static,
 ) -> (StoreWriter<V>, StoreReader<V>) {
-    let (store, stored) = watch::channel(Stored {
-        objects: OrdMap::new(),
-        lists: 0,
-        failure: None,
-    });
+    let (store, stored) =
+        watch::channel(Stored { objects: OrdMap::new(), lists: 0, failure: None });
     let (requester, requests) = list_requests();
-    let writer = StoreWriter {
-        project: Box::new(project),
-        store,
-        listing: None,
-        requests,
-    };
+    let writer = StoreWriter { project: Box::new(project), store, listing: None, requests };
     let reader = StoreReader { stored, requester };
     (writer, reader)
 }
@@ -126,8 +118,7 @@ impl<V: Clone + PartialEq> StoreWriter<V> {
 
     /// Removes an object.
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        self.store
-            .send_if_modified(|stored| stored.objects.remove(key).is_some());
+        self.store.send_if_modified(|stored| stored.objects.remove(key).is_some());
     }
 
     /// `true` if no objects are known.
@@ -287,11 +278,7 @@ mod tests {
     }
 
     fn failure(request: ReadRequest) -> ReadFailure {
-        ReadFailure {
-            request,
-            reason: "no".into(),
-            cause: ReadFailureCause::Passing,
-        }
+        ReadFailure { request, reason: "no".into(), cause: ReadFailureCause::Passing }
     }
 
     #[tokio::test]

@@ -42,10 +42,7 @@ impl TaskSet {
     ) {
         self.running.spawn(async move {
             let Err(error) = work.await;
-            RunError {
-                task,
-                reason: error.to_string(),
-            }
+            RunError { task, reason: error.to_string() }
         });
     }
 
@@ -108,10 +105,7 @@ impl TaskSet {
 
     /// Waits for the first task that ends.
     pub(crate) async fn first_error(&mut self) -> RunError {
-        let failed = |reason: String| RunError {
-            task: "a task",
-            reason,
-        };
+        let failed = |reason: String| RunError { task: "a task", reason };
         match self.running.join_next().await {
             Some(Ok(error)) => error,
             Some(Err(error)) => failed(error.to_string()),

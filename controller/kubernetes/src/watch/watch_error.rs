@@ -106,10 +106,7 @@ mod tests {
             let status: Status = serde_json::from_value(status).unwrap();
             let error = kube::Error::Api(status.clone().boxed());
             assert_eq!(WatchError::Request(error).requires_relist(), expected);
-            assert_eq!(
-                WatchError::ErrorEvent(status.boxed()).requires_relist(),
-                expected
-            );
+            assert_eq!(WatchError::ErrorEvent(status.boxed()).requires_relist(), expected);
         }
         assert!(!WatchError::NoResourceVersion.requires_relist());
         let garbage = serde_json::from_str::<Value>("<html>").unwrap_err();

@@ -33,10 +33,7 @@ pub(crate) enum Replay {
 impl WatchPosition {
     /// The position after a list with this version.
     pub(crate) fn listed(version: String) -> Self {
-        Self {
-            version,
-            last_change: None,
-        }
+        Self { version, last_change: None }
     }
 
     /// Version up to which all changes have been seen.
@@ -55,11 +52,7 @@ impl WatchPosition {
             return;
         }
         let before = std::mem::replace(&mut self.version, version.clone());
-        self.last_change = Some(SeenChange {
-            key,
-            version,
-            before,
-        });
+        self.last_change = Some(SeenChange { key, version, before });
     }
 
     /// Records that there are no changes up to a version.
@@ -88,11 +81,7 @@ impl SeenChange {
     /// Compares a bookmark that comes before any change. An API server that lags behind may not
     /// have this change yet.
     pub(crate) fn compare_bookmark(&self, version: &str) -> Replay {
-        if is_earlier(version, &self.version) {
-            Replay::Pending
-        } else {
-            Replay::OtherHistory
-        }
+        if is_earlier(version, &self.version) { Replay::Pending } else { Replay::OtherHistory }
     }
 }
 

@@ -211,15 +211,9 @@ where
         if let Some(annotations) = &mut meta.annotations {
             annotations.remove(LAST_APPLIED);
         }
-        meta.owner_references
-            .iter_mut()
-            .for_each(Vec::shrink_to_fit);
+        meta.owner_references.iter_mut().for_each(Vec::shrink_to_fit);
         prune(&mut object);
-        wrap(Sourced {
-            position: created_second(object.meta()),
-            object,
-            origin: Origin::Cluster,
-        })
+        wrap(Sourced { position: created_second(object.meta()), object, origin: Origin::Cluster })
     };
     move |object| match object.0 {
         Ok(object) => Watched::Readable(keep(object)),
@@ -229,10 +223,9 @@ where
                 Decoding::WithoutFields => without_undecodable_fields(unreadable.raw.clone()),
             };
             match partial {
-                Some((object, reasons)) => Watched::Partial(Arc::new(PartialObject {
-                    object: keep(object),
-                    reasons,
-                })),
+                Some((object, reasons)) => {
+                    Watched::Partial(Arc::new(PartialObject { object: keep(object), reasons }))
+                }
                 None => Watched::Unreadable(Arc::new(unreadable)),
             }
         }
@@ -272,9 +265,7 @@ fn remove_field(value: &mut Value, path: &str) -> Option<Value> {
         None => ("", path),
     };
     let parts = parent.split(['.', '[']).filter(|part| !part.is_empty());
-    let pointer: String = parts
-        .flat_map(|part| ["/", part.trim_end_matches(']')])
-        .collect();
+    let pointer: String = parts.flat_map(|part| ["/", part.trim_end_matches(']')]).collect();
     match value.pointer_mut(&pointer)? {
         Value::Object(fields) => fields.remove(last),
         Value::Array(elements) => {
@@ -313,10 +304,7 @@ mod tests {
         let Watched::Partial(partial) = pod else {
             panic!("{pod:?}");
         };
-        let PartialObject {
-            object: pod,
-            reasons,
-        } = &*partial;
+        let PartialObject { object: pod, reasons } = &*partial;
         let mut inventory = Inventory::default();
         pod.insert_into(&ObjectKey::namespaced("blue", "a"), &mut inventory);
         let (_, pod) = inventory.pods.iter().next().unwrap();
@@ -344,10 +332,7 @@ mod tests {
             panic!("{policy:?}");
         };
         let reason = &policy.error;
-        assert!(
-            reason.starts_with("spec.podSelector.matchLabels: "),
-            "{reason}"
-        );
+        assert!(reason.starts_with("spec.podSelector.matchLabels: "), "{reason}");
     }
 
     #[test]

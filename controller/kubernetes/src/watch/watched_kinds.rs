@@ -155,11 +155,7 @@ impl Watches<'_> {
         numbers: NetworkNumbers,
     ) {
         let wrap = move |node: Sourced<Node>| {
-            if has_networks {
-                WatchedObject::new(node)
-            } else {
-                numbers.pack_node(node)
-            }
+            if has_networks { WatchedObject::new(node) } else { numbers.pack_node(node) }
         };
         let (first_list, keep) = (FirstList::Awaited, without_node_details);
         let source = self.source(is_written, first_list, WithoutFields, keep, wrap);

@@ -80,11 +80,7 @@ impl ObjectChange {
                         Write::Apply { version, parts }
                     } else {
                         let uid = old.uid();
-                        Write::Patch {
-                            uid,
-                            version,
-                            patch,
-                        }
+                        Write::Patch { uid, version, patch }
                     }
                 }
                 (_, None) => Write::Delete,

@@ -112,10 +112,7 @@ impl ObjectWrites {
     {
         let changes = K::objects(after).changes_since(K::objects(before));
         let changes = changes
-            .map(|change| Versions {
-                old: change.former,
-                new: change.current,
-            })
+            .map(|change| Versions { old: change.former, new: change.current })
             .filter(Versions::differ);
         let (gone, kept): (Vec<_>, Vec<_>) = changes.partition(|change| change.new.is_none());
         for mut changes in [kept, gone] {
@@ -124,8 +121,7 @@ impl ObjectWrites {
                 let name = change.meta().map(|meta| (K::KIND, ObjectKey::of(meta)));
                 name.is_some_and(|name| self.retries.contains(&name))
             });
-            self.write_changes(changes, ObjectPart::Whole, outcome)
-                .await;
+            self.write_changes(changes, ObjectPart::Whole, outcome).await;
         }
         for running in self.running.values() {
             outcome.fail_owners(&running.target.meta);
@@ -151,8 +147,7 @@ impl ObjectWrites {
         };
         let changes = refused.filter(Versions::differ).filter(has_same_meta);
         let changes: Vec<_> = changes.collect();
-        self.write_changes(changes, ObjectPart::RefusedStatus, outcome)
-            .await;
+        self.write_changes(changes, ObjectPart::RefusedStatus, outcome).await;
     }
 
     async fn write_changes<K>(
@@ -222,10 +217,8 @@ impl ObjectWrites {
         if part == ObjectPart::Whole && outcome.is_delayed(target, &mut self.retries) {
             return;
         }
-        let running = RunningWrite {
-            target: target.clone(),
-            desired: DesiredObject::new(*old, *new),
-        };
+        let running =
+            RunningWrite { target: target.clone(), desired: DesiredObject::new(*old, *new) };
         self.running.insert(name.clone(), running);
         let writer = self.writer.clone();
         let request = async move { writer.write(change).await };
@@ -234,11 +227,7 @@ impl ObjectWrites {
     }
 
     fn settle(&mut self, answer: WriteAnswer, outcome: &mut WriteOutcome) {
-        let WriteAnswer {
-            target,
-            written,
-            result,
-        } = answer;
+        let WriteAnswer { target, written, result } = answer;
         let name = target.name();
         let begun = self.requests.end(&name);
         let running = self.running.remove(&name);

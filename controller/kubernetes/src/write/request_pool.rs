@@ -61,11 +61,7 @@ pub(crate) enum Progress<A> {
 
 impl<A> Default for RequestPool<A> {
     fn default() -> Self {
-        Self {
-            requests: FuturesUnordered::new(),
-            running: BTreeMap::new(),
-            answers: Vec::new(),
-        }
+        Self { requests: FuturesUnordered::new(), running: BTreeMap::new(), answers: Vec::new() }
     }
 }
 
@@ -96,15 +92,8 @@ impl<A: Send> RequestPool<A> {
         request: impl Future<Output = A> + Send + 'static,
     ) {
         let begun = Instant::now();
-        let patience = if was_slow {
-            PROMPT_RETRY
-        } else {
-            PROMPT_REQUEST
-        };
-        let running = RunningRequest {
-            begun,
-            slow_from: begun + patience,
-        };
+        let patience = if was_slow { PROMPT_RETRY } else { PROMPT_REQUEST };
+        let running = RunningRequest { begun, slow_from: begun + patience };
         self.running.insert(name, running);
         self.requests.push(Box::pin(request));
     }

@@ -46,12 +46,7 @@ impl WriteError {
     /// The error with the name of what could not be written, if the answer is about the object.
     pub(crate) fn about(self, part: &str) -> Self {
         match self {
-            Self::Retry {
-                error,
-                retry_after,
-                blocks_all,
-                is_answer: true,
-            } => Self::Retry {
+            Self::Retry { error, retry_after, blocks_all, is_answer: true } => Self::Retry {
                 error: format!("{part}: {error}"),
                 retry_after,
                 blocks_all,
@@ -92,12 +87,7 @@ impl From<kube::Error> for WriteError {
             401 | 408 | 429 | 500.. => {
                 // A webhook that fails or does not respond concerns its objects only.
                 let blocks_all = status.code == 401 || retry_after.is_some();
-                Self::Retry {
-                    error: description,
-                    retry_after,
-                    blocks_all,
-                    is_answer: !blocks_all,
-                }
+                Self::Retry { error: description, retry_after, blocks_all, is_answer: !blocks_all }
             }
             _ => Self::Rejected(status.message),
         }
@@ -127,12 +117,8 @@ mod tests {
         assert!(matches!(api_error(422, 0), WriteError::Rejected(_)));
         assert!(matches!(api_error(409, 0), WriteError::Conflict(_)));
         for (code, is_general) in [(401, true), (500, false), (503, false), (504, false)] {
-            let WriteError::Retry {
-                retry_after: None,
-                blocks_all,
-                is_answer,
-                ..
-            } = api_error(code, 0)
+            let WriteError::Retry { retry_after: None, blocks_all, is_answer, .. } =
+                api_error(code, 0)
             else {
                 panic!("a retry is expected after {code}");
             };

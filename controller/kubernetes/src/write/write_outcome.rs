@@ -81,11 +81,7 @@ impl WriteOutcome {
         let key = ObjectKey::of(&target.meta);
         let is_same = |one: &&Refused| one.kind == target.kind && one.key == key;
         if self.refused.iter().find(is_same).is_none() {
-            self.refused.push(Refused {
-                kind: target.kind,
-                key,
-                message: message.to_owned(),
-            });
+            self.refused.push(Refused { kind: target.kind, key, message: message.to_owned() });
         }
     }
 
@@ -117,19 +113,9 @@ impl WriteOutcome {
             return;
         };
         self.fail_owners(&target.meta);
-        if let WriteError::Retry {
-            error,
-            retry_after,
-            is_answer,
-            ..
-        } = &error
-        {
-            let failure = WriteFailure {
-                error,
-                begun,
-                retry_after: *retry_after,
-                is_answer: *is_answer,
-            };
+        if let WriteError::Retry { error, retry_after, is_answer, .. } = &error {
+            let failure =
+                WriteFailure { error, begun, retry_after: *retry_after, is_answer: *is_answer };
             retries.record_failure(name.clone(), failure, timing);
             if let Some(answer) = retries.lasting_answer(&name) {
                 self.refuse(target, answer);
@@ -148,12 +134,7 @@ impl WriteOutcome {
             // The watch will show the absence.
             WriteError::Gone => {}
             WriteError::Conflict(error) => self.conflicts.push(format!("{object}: {error}")),
-            WriteError::Retry {
-                error,
-                retry_after,
-                blocks_all,
-                is_answer: _,
-            } => {
+            WriteError::Retry { error, retry_after, blocks_all, is_answer: _ } => {
                 self.failures.push(format!("{object}: {error}"));
                 self.retry_after = self.retry_after.max(retry_after.unwrap_or_default());
                 self.is_stopped |= blocks_all;
@@ -183,11 +164,7 @@ impl WriteOutcome {
             };
             let problem = ObjectProblem::new(object, FieldProblem::of_object(&*one.message));
             let problem = ReportedProblem::from(problem);
-            if one.kind == Pod::KIND {
-                problem.with_reason(ERROR_ALLOCATING_POD)
-            } else {
-                problem
-            }
+            if one.kind == Pod::KIND { problem.with_reason(ERROR_ALLOCATING_POD) } else { problem }
         })
     }
 

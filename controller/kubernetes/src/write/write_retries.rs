@@ -55,8 +55,7 @@ struct FailedWrite {
 impl WriteRetries {
     /// Starts a pass: forgets objects to which the last one had nothing to write.
     pub(crate) fn begin_pass(&mut self) {
-        self.0
-            .retain(|_, failed| std::mem::take(&mut failed.is_current));
+        self.0.retain(|_, failed| std::mem::take(&mut failed.is_current));
     }
 
     /// `true` if the last write of the object failed.
@@ -80,12 +79,7 @@ impl WriteRetries {
         failure: WriteFailure<'_>,
         timing: &Timing,
     ) {
-        let WriteFailure {
-            error,
-            begun,
-            retry_after,
-            is_answer,
-        } = failure;
+        let WriteFailure { error, begun, retry_after, is_answer } = failure;
         let now = Instant::now();
         let failed = self.0.entry(object).or_insert_with(|| FailedWrite {
             error: String::new(),
@@ -100,11 +94,7 @@ impl WriteRetries {
         failed.is_answer = is_answer;
         failed.is_slow = now.duration_since(begun) >= SLOW_FAILURE;
         failed.is_current = true;
-        failed.due = now
-            + failed
-                .backoff
-                .next_delay()
-                .max(retry_after.unwrap_or_default());
+        failed.due = now + failed.backoff.next_delay().max(retry_after.unwrap_or_default());
     }
 
     /// The answer of the API server that it cannot write the object, if the writes have failed for
@@ -142,12 +132,7 @@ mod tests {
     }
 
     fn answer(error: &str, retry_after: Option<Duration>) -> WriteFailure<'_> {
-        WriteFailure {
-            error,
-            begun: Instant::now(),
-            retry_after,
-            is_answer: true,
-        }
+        WriteFailure { error, begun: Instant::now(), retry_after, is_answer: true }
     }
 
     #[tokio::test(start_paused = true)]
@@ -155,11 +140,7 @@ mod tests {
         let timing = Timing::default();
         let mut retries = WriteRetries::default();
         retries.record_failure(pod("a"), answer("busy", None), &timing);
-        retries.record_failure(
-            pod("b"),
-            answer("busy", Some(Duration::from_secs(7))),
-            &timing,
-        );
+        retries.record_failure(pod("b"), answer("busy", Some(Duration::from_secs(7))), &timing);
         assert_eq!(retries.delayed(&pod("a")), Some("busy"));
         assert_eq!(retries.delayed(&pod("c")), None);
         tokio::time::sleep(timing.retry.0).await;

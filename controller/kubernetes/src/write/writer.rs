@@ -54,11 +54,7 @@ impl ObjectWriter {
         let result = match write {
             Write::Create(object) => self.create(&target, &object, &mut written).await,
             Write::Delete => self.delete(&target, &mut written).await,
-            Write::Patch {
-                uid,
-                version,
-                patch,
-            } => {
+            Write::Patch { uid, version, patch } => {
                 let base = (uid.as_deref(), version);
                 self.patch(&target, base, patch, &mut written).await
             }
@@ -66,11 +62,7 @@ impl ObjectWriter {
                 self.apply(&target, version, &parts, &mut written).await
             }
         };
-        WriteAnswer {
-            target,
-            written,
-            result,
-        }
+        WriteAnswer { target, written, result }
     }
 
     async fn create(
@@ -79,24 +71,16 @@ impl ObjectWriter {
         object: &Value,
         written: &mut Vec<Written>,
     ) -> Result<(), WriteError> {
-        let parameters = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PostParams::default()
-        };
+        let parameters =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let created = self.send(target.api.create(&parameters, object)).await?;
-        written.push(Written::new(
-            target.kind,
-            &requests::identity_of(&created),
-            true,
-        ));
+        written.push(Written::new(target.kind, &requests::identity_of(&created), true));
         Ok(())
     }
 
     /// Deletes an object, after the finalizer of networks. Finalizers of other programs stay.
     async fn delete(&self, target: &Target, written: &mut Vec<Written>) -> Result<(), WriteError> {
-        let Target {
-            kind, api, meta, ..
-        } = target;
+        let Target { kind, api, meta, .. } = target;
         let name = meta.name.as_deref().unwrap_or_default();
         let mut version = meta.resource_version.clone();
         let mut finalizers = meta.finalizers.clone().unwrap_or_default();
@@ -116,10 +100,7 @@ impl ObjectWriter {
             version = patched.resource_version;
         }
         let parameters = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: meta.uid.clone(),
-                resource_version: version,
-            }),
+            preconditions: Some(Preconditions { uid: meta.uid.clone(), resource_version: version }),
             ..DeleteParams::default()
         };
         self.send(api.delete(name, &parameters)).await?;
@@ -144,12 +125,8 @@ impl ObjectWriter {
         mut patch: Value,
         written: &mut Vec<Written>,
     ) -> Result<(), WriteError> {
-        let status = patch
-            .as_object_mut()
-            .and_then(|patch| patch.remove("status"));
-        let Target {
-            kind, api, meta, ..
-        } = target;
+        let status = patch.as_object_mut().and_then(|patch| patch.remove("status"));
+        let Target { kind, api, meta, .. } = target;
         let name = meta.name.as_deref().unwrap_or_default();
         let parameters = parameters();
         if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
@@ -165,11 +142,7 @@ impl ObjectWriter {
             base_on(&mut patch, uid, version.as_deref());
             let patch = Patch::Merge(patch);
             let patched = self.send(api.patch_status(name, &parameters, &patch));
-            written.push(Written::new(
-                kind,
-                &requests::identity_of(&patched.await?),
-                false,
-            ));
+            written.push(Written::new(kind, &requests::identity_of(&patched.await?), false));
         }
         Ok(())
     }
@@ -223,10 +196,7 @@ impl ObjectWriter {
 }
 
 fn parameters() -> PatchParams {
-    PatchParams {
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    }
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 /// Names the object and the version that a patch is based on.

@@ -76,11 +76,7 @@ pub(crate) struct WrittenObject {
 
 impl WrittenObject {
     pub(crate) fn new(last: Written, desired: Option<DesiredObject>) -> Self {
-        Self {
-            object: desired.map(|desired| desired.after(&last)),
-            last,
-            since: Instant::now(),
-        }
+        Self { object: desired.map(|desired| desired.after(&last)), last, since: Instant::now() }
     }
 
     /// The last request of the write that has succeeded.
@@ -144,19 +140,13 @@ mod tests {
         let other = pod(Some("v"), "other");
         let patched = DesiredObject::new(Some(&old), Some(&new));
         assert_eq!(label_after(&patched, Some(&old)).as_deref(), Some("new"));
-        assert_eq!(
-            label_after(&patched, Some(&other)).as_deref(),
-            Some("other")
-        );
+        assert_eq!(label_after(&patched, Some(&other)).as_deref(), Some("other"));
         // The object is gone meanwhile.
         assert_eq!(label_after(&patched, None), None);
 
         let deleted = DesiredObject::new(Some(&old), None);
         assert_eq!(label_after(&deleted, Some(&old)), None);
-        assert_eq!(
-            label_after(&deleted, Some(&other)).as_deref(),
-            Some("other")
-        );
+        assert_eq!(label_after(&deleted, Some(&other)).as_deref(), Some("other"));
 
         let created = DesiredObject::new(None, Some(&pod(None, "new")));
         assert_eq!(label_after(&created, None).as_deref(), Some("new"));

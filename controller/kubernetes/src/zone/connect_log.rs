@@ -14,26 +14,17 @@ pub(crate) struct ConnectLogFields {
 
 impl ConnectLogFields {
     pub(crate) fn of(report: &ConnectReport) -> Self {
-        let networks: Vec<&str> = report
-            .connected
-            .iter()
-            .map(|network| network.network.as_str())
-            .collect();
+        let networks: Vec<&str> =
+            report.connected.iter().map(|network| network.network.as_str()).collect();
         let notices = report.notices.iter().map(ToString::to_string);
-        let mut problems: Vec<String> = report
-            .obstacles()
-            .chain(notices)
-            .take(MAX_LOGGED_PROBLEMS)
-            .collect();
+        let mut problems: Vec<String> =
+            report.obstacles().chain(notices).take(MAX_LOGGED_PROBLEMS).collect();
         let more =
             (report.obstacle_count() + report.notices.len()).saturating_sub(MAX_LOGGED_PROBLEMS);
         if more > 0 {
             problems.push(format!("and {more} more"));
         }
-        Self {
-            networks: networks.join(", "),
-            problems: problems.join("; "),
-        }
+        Self { networks: networks.join(", "), problems: problems.join("; ") }
     }
 }
 

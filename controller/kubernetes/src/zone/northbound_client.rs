@@ -9,11 +9,8 @@ use crate::config::{Timing, ZoneControllerConfig};
 /// configured controller reads.
 pub(crate) async fn connect(zone: &ZoneControllerConfig, timing: Timing) -> Client {
     let remotes = zone.northbound.clone();
-    let mut config = if zone.writes_networks {
-        networks_config(remotes)
-    } else {
-        connects_config(remotes)
-    };
+    let mut config =
+        if zone.writes_networks { networks_config(remotes) } else { connects_config(remotes) };
     config.tls.clone_from(&zone.tls);
     let mut backoff = timing.retry_backoff();
     loop {

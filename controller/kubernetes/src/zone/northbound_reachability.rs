@@ -65,13 +65,8 @@ mod tests {
     async fn only_a_long_outage_is_reported() {
         let (is_unreachable, mut receiver) = watch::channel(false);
         let grace_period = Duration::from_secs(10);
-        let reachability = NorthboundReachability {
-            is_unreachable,
-            grace_period,
-        };
-        reachability
-            .wait_for(tokio::time::sleep(grace_period / 2))
-            .await;
+        let reachability = NorthboundReachability { is_unreachable, grace_period };
+        reachability.wait_for(tokio::time::sleep(grace_period / 2)).await;
         assert!(!receiver.has_changed().unwrap());
         let until = reachability.wait_for(tokio::time::sleep(grace_period * 2));
         let expected = async {

@@ -95,10 +95,7 @@ mod tests {
         let known = r#"{"blue":["10.2.0.0/24"],"red":["10.1.0.0/24"]}"#;
         readable.update(&mut node("2", known), &BTreeMap::new());
         let mut wrong = node("two", r#"{"blue":["10.3.0.0/24"],"red":"no"}"#);
-        let all = vec![
-            unreadable(NODE_ID, None),
-            unreadable(NODE_SUBNETS, Some("red")),
-        ];
+        let all = vec![unreadable(NODE_ID, None), unreadable(NODE_SUBNETS, Some("red"))];
         let all = [("n1".to_owned(), all)].into();
         readable.update(&mut wrong, &all);
         let expected = r#"{"blue":["10.3.0.0/24"],"red":["10.1.0.0/24"]}"#;

@@ -74,10 +74,7 @@ impl ZoneConnects {
         self.last_reported.retain(|connect, _| is_there(connect));
         self.summaries.retain(|connect, _| is_there(connect));
         self.rejections.retain(|connect, _| is_there(connect));
-        let seen = Seen {
-            connects,
-            connected,
-        };
+        let seen = Seen { connects, connected };
         let rejected = outcome.rejections.iter();
         let rejected: BTreeMap<&str, &OpError> =
             rejected.filter_map(|one| one.rejected_connect()).collect();
@@ -102,10 +99,8 @@ impl ZoneConnects {
         if is_first && !has_id {
             return;
         }
-        let report = ZoneReport {
-            node_uid: node.and_then(Object::uid),
-            connects: self.summaries.clone(),
-        };
+        let report =
+            ZoneReport { node_uid: node.and_then(Object::uid), connects: self.summaries.clone() };
         self.sender.send_if_modified(|current| {
             let is_new = *current != report;
             *current = report;
@@ -172,8 +167,7 @@ impl ZoneConnects {
             log
         };
         let report = Arc::clone(report);
-        self.last_reported
-            .insert(connect.to_owned(), LastReported { report, log });
+        self.last_reported.insert(connect.to_owned(), LastReported { report, log });
     }
 }
 
@@ -197,10 +191,8 @@ mod tests {
     #[test]
     fn texts_that_differ_in_uuids_only_are_equal() {
         let text = |uuid| format!("deadbeef-row {uuid}, and {uuid}");
-        let [one, other] = [
-            "65a2a3a5-5c12-4a8c-b9a0-0d5a7c3f2f11",
-            "00000000-0000-4000-8000-000000000000",
-        ];
+        let [one, other] =
+            ["65a2a3a5-5c12-4a8c-b9a0-0d5a7c3f2f11", "00000000-0000-4000-8000-000000000000"];
         assert_eq!(without_uuids(&text(one)), without_uuids(&text(other)));
         assert_eq!(without_uuids("deadbeef-row x"), "deadbeef-row x");
     }

@@ -79,11 +79,7 @@ impl ZoneTask {
         let rows = ZoneReconciler::new(&*self.config.zone, northbound, UuidSource::random());
         let work = ZoneWork {
             allocator: PodAllocator::new(AllocationScope::Zone),
-            rows: if writes_networks {
-                rows
-            } else {
-                rows.with_only_connects()
-            },
+            rows: if writes_networks { rows } else { rows.with_only_connects() },
             writes_networks,
             node: NodePresence::NotSeen,
             nodes: ReadableNodes::default(),
@@ -206,8 +202,7 @@ impl ZoneWork {
         let rows = self.rows.reconcile_watched(&cluster);
         let rows = self.writes.go_on_during(rows).await?;
         let (zone, connected) = (self.rows.zone(), self.sources.connected());
-        self.connects
-            .update(zone, &rows, &cluster.inventory, connected);
+        self.connects.update(zone, &rows, &cluster.inventory, connected);
         let rejections = rows.rejections.iter();
         let rejections = rejections.map(|error| format!("rows are not committed: {error}"));
         outcome.failures.extend(rejections);
@@ -217,8 +212,7 @@ impl ZoneWork {
         let failures = outcome.failures.iter().cloned();
         let others = failures.chain(undecoded).chain(rows.warnings);
         let others = others.chain(self.sources.connected().problems());
-        self.problems
-            .update(lasting.into_iter().chain(others), &outcome.conflicts);
+        self.problems.update(lasting.into_iter().chain(others), &outcome.conflicts);
         Ok(outcome)
     }
 
@@ -293,9 +287,7 @@ impl ZoneWork {
                 annotations.insert(POD_NETWORKS.to_owned(), networks.to_json());
             }
         }
-        self.writes
-            .write_kind::<Pod>(inventory, &desired, outcome)
-            .await;
+        self.writes.write_kind::<Pod>(inventory, &desired, outcome).await;
         self.writes.add_written(inventory);
     }
 }
@@ -332,9 +324,7 @@ fn node_problems(
         FieldProblem::of_annotation(annotation, format!("cannot be read: {reason}"))
     });
     let problems = held.into_iter().chain(unreadable);
-    problems
-        .map(|problem| ObjectProblem::new(node_object.clone(), problem).into())
-        .collect()
+    problems.map(|problem| ObjectProblem::new(node_object.clone(), problem).into()).collect()
 }
 
 /// Networks without rows in the zone. A node without a chassis id is a problem of its own.

@@ -50,10 +50,7 @@ pub(crate) fn value_of<T: Column>(
     let schema = snapshot.schema();
     let (id, table_schema) = schema.table_by_name(table)?;
     let table = snapshot.table(id);
-    let mut found = table.iter().map(|row| Lookup {
-        row,
-        table: table_schema,
-    });
+    let mut found = table.iter().map(|row| Lookup { row, table: table_schema });
     let found = found.find(|row| is_wanted(row))?;
     found.get(column)
 }

@@ -215,10 +215,7 @@ mod tests {
         let _listener = sim.listen(&target).await.unwrap();
         let remotes: Remotes = format!("unix:{}", socket.display()).parse().unwrap();
         let client = Client::connect_within(Config::new(remotes, DATABASE), PATIENCE).await;
-        let database = NodeDatabase {
-            name: DATABASE,
-            client: client.unwrap(),
-        };
+        let database = NodeDatabase { name: DATABASE, client: client.unwrap() };
         sim.go_down().await;
         while database.client.is_live() {
             sleep(RECONNECT_BACKOFF.0).await;
@@ -238,14 +235,8 @@ mod tests {
     async fn a_server_that_does_not_come_back_is_an_error() {
         let limit = Duration::from_millis(100);
         let error = start_again(&["sleep", "600"], limit).await;
-        assert_eq!(
-            error.to_string(),
-            "ovsdb-server has not served the databases within 0.1 s"
-        );
+        assert_eq!(error.to_string(), "ovsdb-server has not served the databases within 0.1 s");
         let error = start_again(&["false"], PATIENCE).await;
-        assert!(
-            matches!(error, DatabaseError::Program(ProgramError::Ended { .. })),
-            "{error}"
-        );
+        assert!(matches!(error, DatabaseError::Program(ProgramError::Ended { .. })), "{error}");
     }
 }

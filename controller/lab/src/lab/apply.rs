@@ -55,11 +55,7 @@ impl Lab {
                 self.next_node += 1;
                 self.next_node - 1
             });
-            ids.push(NodeId {
-                name,
-                number,
-                chassis,
-            });
+            ids.push(NodeId { name, number, chassis });
         }
         Ok(ids)
     }
@@ -78,8 +74,7 @@ impl Lab {
             }
             stays
         });
-        self.pods
-            .retain(|pod| removed.iter().all(|node| node.name != pod.pod.node));
+        self.pods.retain(|pod| removed.iter().all(|node| node.name != pod.pod.node));
         let mut created = Vec::new();
         for id in ids {
             if self.zones.contains_key(&id.name) {
@@ -118,10 +113,8 @@ impl Lab {
             // Planning does not wait, and the caller may have to drop this future.
             yield_now().await;
             let outcome = zone.reconciler.reconcile(cluster).await;
-            let outcome = outcome.map_err(|source| LabError::Zone {
-                zone: name.clone(),
-                source,
-            })?;
+            let outcome =
+                outcome.map_err(|source| LabError::Zone { zone: name.clone(), source })?;
             self.warnings.extend(warnings_of(name, &outcome));
             zone.outcome = outcome;
             if !keeps_plans {
@@ -144,9 +137,7 @@ impl Lab {
     fn place_pods(&mut self, cluster: &Cluster) {
         let (pods, others) = pods::placed(cluster);
         self.warnings.extend(
-            others
-                .iter()
-                .map(|pod| format!("Pod {pod}: it has no addresses in a primary network")),
+            others.iter().map(|pod| format!("Pod {pod}: it has no addresses in a primary network")),
         );
         let mut kept: BTreeMap<PodName, LabPod> = std::mem::take(&mut self.pods)
             .into_iter()
@@ -174,11 +165,7 @@ impl Lab {
                 };
                 let socket = device.socket(&zone.node.folder);
                 let endpoint = Endpoint::start(config, socket, self.questions.clone());
-                self.pods.push(LabPod {
-                    pod,
-                    device,
-                    endpoint,
-                });
+                self.pods.push(LabPod { pod, device, endpoint });
             }
         }
     }
@@ -217,9 +204,7 @@ fn warnings_of(zone: &str, outcome: &ZoneOutcome) -> Vec<String> {
     warnings.extend(problems.map(|problem| format!("zone {zone}: {problem}")));
     for (connect, report) in &outcome.reports {
         for message in &report.messages() {
-            warnings.push(format!(
-                "zone {zone}: ClusterNetworkConnect {connect}: {message}"
-            ));
+            warnings.push(format!("zone {zone}: ClusterNetworkConnect {connect}: {message}"));
         }
     }
     warnings

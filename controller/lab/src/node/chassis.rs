@@ -18,8 +18,7 @@ impl Node {
                     // A node that comes back with its chassis has another address.
                     let moved = rows_where(&snapshot, "Encap", |row| {
                         let has = |column, value: &str| {
-                            row.get::<String>(column)
-                                .is_some_and(|found| found == value)
+                            row.get::<String>(column).is_some_and(|found| found == value)
                         };
                         has("chassis_name", &node.chassis) && !has("ip", &address)
                     });

@@ -45,22 +45,19 @@ impl Node {
         });
         requested.await?;
         self.tunnel_routes = None;
-        self.start_program(release, spawner, SWITCH, arguments)
-            .await?;
+        self.start_program(release, spawner, SWITCH, arguments).await?;
         self.outside_flows.clear();
         let switch = self.databases.switch.clone();
         let configured = switch.wait_until(|snapshot| {
             let now = value_of::<i64>(snapshot, "Open_vSwitch", "cur_cfg", |_| true);
             now.is_some_and(|now| now >= wanted)
         });
-        self.wait("for ovs-vswitchd to configure its bridges", configured)
-            .await?;
+        self.wait("for ovs-vswitchd to configure its bridges", configured).await?;
         let address = underlay::address(self.id.number).to_string();
         let with_prefix = format!("{address}/{}", underlay::PREFIX_LENGTH);
         let routes = TunnelRoutes::write(self.switch_control(), with_prefix).await;
         self.tunnel_routes = Some(routes.map_err(|source| self.appctl_error(source))?);
-        self.appctl("ovs/route/add", &[underlay::NETWORK, DEVICE])
-            .await?;
+        self.appctl("ovs/route/add", &[underlay::NETWORK, DEVICE]).await?;
         self.routed_marks.clear();
         Ok(())
     }
@@ -70,8 +67,7 @@ impl Node {
         for node in nodes.iter().filter(|node| node.name != self.id.name) {
             let address = underlay::address(node.number).to_string();
             let mac = underlay::format_mac(underlay::mac(node.number));
-            self.appctl("tnl/neigh/set", &[DEVICE, &address, &mac])
-                .await?;
+            self.appctl("tnl/neigh/set", &[DEVICE, &address, &mac]).await?;
         }
         Ok(())
     }
@@ -107,17 +103,13 @@ impl Node {
             flows = found.unwrap_or_default();
             is_ready
         });
-        self.wait("for the patch ports to the bridge outside", ready)
-            .await?;
+        self.wait("for the patch ports to the bridge outside", ready).await?;
         if flows == self.outside_flows {
             return Ok(());
         }
         let command = release.command("ovs-ofctl")?;
         let replaced = outside::replace_flows(command, environment(&self.folder), &flows).await;
-        replaced.map_err(|reason| NodeError::Flows {
-            node: self.id.name.clone(),
-            reason,
-        })?;
+        replaced.map_err(|reason| NodeError::Flows { node: self.id.name.clone(), reason })?;
         self.outside_flows = flows;
         Ok(())
     }
@@ -138,9 +130,6 @@ impl Node {
     }
 
     fn appctl_error(&self, source: AppctlError) -> NodeError {
-        NodeError::Appctl {
-            node: self.id.name.clone(),
-            source,
-        }
+        NodeError::Appctl { node: self.id.name.clone(), source }
     }
 }

@@ -43,10 +43,7 @@ impl AddressDiagnosis {
 
     /// Choices that OVN leaves open on the way, such as backends.
     pub fn choices(&self) -> impl Iterator<Item = &str> {
-        let paths = self
-            .traces
-            .iter()
-            .filter_map(|trace| trace.path.as_ref().ok());
+        let paths = self.traces.iter().filter_map(|trace| trace.path.as_ref().ok());
         paths.flat_map(|path| path.open.iter().map(String::as_str))
     }
 }
@@ -58,10 +55,7 @@ impl fmt::Display for AddressDiagnosis {
             writeln!(f, "reach on {node}, packet: {obstacle}")?;
         } else {
             let node = self.traces.last().map_or("", |last| &last.node);
-            write!(
-                f,
-                "no obstacle in the rows that the packet meets: on {node} "
-            )?;
+            write!(f, "no obstacle in the rows that the packet meets: on {node} ")?;
             match &self.end {
                 AddressEnd::Pod(pod) => writeln!(f, "it gets to {pod}")?,
                 AddressEnd::Outside => f.write_str("it leaves the cluster\n")?,
@@ -74,8 +68,7 @@ impl fmt::Display for AddressDiagnosis {
         {
             writeln!(f, "reach on {}, answer: {obstacle}", last.node)?;
         }
-        self.choices()
-            .try_for_each(|choice| writeln!(f, "open: {choice}"))
+        self.choices().try_for_each(|choice| writeln!(f, "open: {choice}"))
     }
 }
 
@@ -126,11 +119,7 @@ impl LabRows<'_> {
         if let Some(last) = answers.last_mut() {
             last.stop(|path| unknown.or_else(|| return_obstacle(path)));
         }
-        AddressDiagnosis {
-            traces,
-            answers,
-            end,
-        }
+        AddressDiagnosis { traces, answers, end }
     }
 
     /// The end of a path on a node. The error is the reason why no pod gets the packet.

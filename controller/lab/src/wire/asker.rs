@@ -50,11 +50,7 @@ impl Asker {
     /// the next hop is not resolved.
     pub(crate) async fn way(&self, destination: IpAddr) -> Option<Way> {
         let (source, mac) = self.resolve(destination).await?;
-        Some(Way {
-            source,
-            mac,
-            destination,
-        })
+        Some(Way { source, mac, destination })
     }
 
     /// Sends an echo request and does not wait.
@@ -111,25 +107,15 @@ impl Asker {
             return nothing(RequestResult::NoNeighbour(hop));
         };
         let (token, mut events) =
-            state
-                .questions
-                .begin(state.config.number, to, ConnectionUse::Closed);
+            state.questions.begin(state.config.number, to, ConnectionUse::Closed);
         let mut result = RequestResult::Silence;
         let (mut time, mut sent) = (Duration::ZERO, 0);
         while sent < ATTEMPTS && result == RequestResult::Silence {
-            let turn = if sent == 0 {
-                FlowTurn::New
-            } else {
-                FlowTurn::Known
-            };
+            let turn = if sent == 0 { FlowTurn::New } else { FlowTurn::Known };
             state.questions.turn(turn).await;
             let start = Instant::now();
             sent += 1;
-            let patience = if sent < ATTEMPTS {
-                RESEND_AFTER
-            } else {
-                PATIENCE
-            };
+            let patience = if sent < ATTEMPTS { RESEND_AFTER } else { PATIENCE };
             state.send_ip(mac, source.addr(), to, first_packet(token, request));
             let event = timeout_at(start + patience, events.recv()).await;
             time = start.elapsed();
@@ -152,12 +138,7 @@ impl Asker {
                 None | Some(Event::Segment(_)) => {}
             }
         }
-        RequestOutcome {
-            result,
-            time,
-            attempts: sent,
-            seen: state.questions.end(token),
-        }
+        RequestOutcome { result, time, attempts: sent, seen: state.questions.end(token) }
     }
 }
 

@@ -59,10 +59,7 @@ impl Drop for Cable {
 impl Cable {
     pub(crate) fn new(questions: Arc<OpenQuestions>) -> Self {
         Self {
-            shared: Arc::new(Shared {
-                questions,
-                state: Mutex::default(),
-            }),
+            shared: Arc::new(Shared { questions, state: Mutex::default() }),
             tasks: Mutex::default(),
         }
     }
@@ -88,9 +85,7 @@ impl Cable {
 
     /// Sets the quality between two nodes.
     pub(crate) fn set_quality(&self, one: usize, other: usize, quality: CableQuality) {
-        lock(&self.shared.state)
-            .quality
-            .insert(pair(one, other), quality);
+        lock(&self.shared.state).quality.insert(pair(one, other), quality);
     }
 }
 
@@ -110,10 +105,7 @@ impl Shared {
             }
             return;
         }
-        let Some(to) = frame
-            .first_chunk::<6>()
-            .and_then(|mac| underlay::node_of(*mac))
-        else {
+        let Some(to) = frame.first_chunk::<6>().and_then(|mac| underlay::node_of(*mac)) else {
             return;
         };
         let (quality, is_lost, sender) = {
@@ -149,12 +141,7 @@ impl Shared {
             return;
         };
         if let Some(token) = Token::of(&packet) {
-            let passage = Passage {
-                from,
-                to,
-                vni,
-                is_lost,
-            };
+            let passage = Passage { from, to, vni, is_lost };
             self.questions.note_passage(token, passage);
         }
     }
@@ -179,14 +166,9 @@ mod tests {
     #[test]
     fn a_lossy_cable_loses_its_share() {
         for percent in [0, 1, 30, 50, 100] {
-            let quality = CableQuality {
-                lost_percent: percent,
-                ..CableQuality::default()
-            };
+            let quality = CableQuality { lost_percent: percent, ..CableQuality::default() };
             let mut carried = 0;
-            let lost = (0..200)
-                .filter(|_| is_unlucky(quality, &mut carried))
-                .count();
+            let lost = (0..200).filter(|_| is_unlucky(quality, &mut carried)).count();
             assert_eq!(lost, 2 * usize::from(percent));
         }
     }

@@ -186,9 +186,7 @@ impl EndpointState {
             return to;
         }
         let mut gateways = self.config.gateways.iter().copied();
-        gateways
-            .find(|gateway| gateway.is_ipv4() == to.is_ipv4())
-            .unwrap_or(to)
+        gateways.find(|gateway| gateway.is_ipv4() == to.is_ipv4()).unwrap_or(to)
     }
 
     /// The Ethernet address of a neighbour on the wire. `None`: nobody answers.
@@ -247,12 +245,7 @@ impl EndpointState {
         self.send(&Frame {
             destination: mac,
             source: self.config.mac,
-            payload: Payload::Ip(IpPacket {
-                source,
-                destination,
-                ttl: TTL,
-                body,
-            }),
+            payload: Payload::Ip(IpPacket { source, destination, ttl: TTL, body }),
         });
     }
 
@@ -359,12 +352,7 @@ mod tests {
                 let frame = Frame {
                     destination: OUTSIDE_MAC,
                     source: [0x0a, 0, 0, 0, 0, 1],
-                    payload: Payload::Ip(IpPacket {
-                        source,
-                        destination: own,
-                        ttl: TTL,
-                        body,
-                    }),
+                    payload: Payload::Ip(IpPacket { source, destination: own, ttl: TTL, body }),
                 };
                 state.receive(&frame.encode());
                 // A client sends data when the connection is accepted.
@@ -390,11 +378,7 @@ mod tests {
             };
             let (resolved, ()) = tokio::join!(state.resolve(own, hop), answer);
             assert_eq!(resolved, found, "{milliseconds} ms");
-            let requests = if milliseconds == 0 {
-                1
-            } else {
-                NEIGHBOUR_ATTEMPTS
-            };
+            let requests = if milliseconds == 0 { 1 } else { NEIGHBOUR_ATTEMPTS };
             for _ in 0..requests {
                 assert!(frames.try_recv().is_ok(), "{milliseconds} ms");
             }

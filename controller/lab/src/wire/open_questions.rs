@@ -56,26 +56,20 @@ impl Token {
     pub(crate) fn of(packet: &IpPacket) -> Option<Self> {
         match &packet.body {
             // NAT may replace the identifier, and an ICMP error may not quote the data.
-            Body::Echo(Echo {
-                id, sequence, data, ..
-            }) => Self::of_data(data)
+            Body::Echo(Echo { id, sequence, data, .. }) => Self::of_data(data)
                 .or_else(|| Some(Self(u32::from(*sequence) << 16 | u32::from(*id)))),
             Body::Udp(Udp { data, .. }) => Self::of_data(data),
-            Body::Tcp(Tcp {
-                sequence,
-                acknowledgement,
-                flags,
-                data,
-                ..
-            }) => match (flags & tcp_flag::SYN != 0, flags & tcp_flag::ACK != 0) {
-                (true, false) => Some(Self(*sequence)),
-                // A reset answers the first segment like an accepting segment does.
-                (true, true) => Some(Self(acknowledgement.wrapping_sub(1))),
-                (false, true) if flags & tcp_flag::RST != 0 => {
-                    Some(Self(acknowledgement.wrapping_sub(1)))
+            Body::Tcp(Tcp { sequence, acknowledgement, flags, data, .. }) => {
+                match (flags & tcp_flag::SYN != 0, flags & tcp_flag::ACK != 0) {
+                    (true, false) => Some(Self(*sequence)),
+                    // A reset answers the first segment like an accepting segment does.
+                    (true, true) => Some(Self(acknowledgement.wrapping_sub(1))),
+                    (false, true) if flags & tcp_flag::RST != 0 => {
+                        Some(Self(acknowledgement.wrapping_sub(1)))
+                    }
+                    _ => Self::of_data(data),
                 }
-                _ => Self::of_data(data),
-            },
+            }
             _ => None,
         }
     }
@@ -213,13 +207,7 @@ impl OpenQuestions {
     ) -> (Token, mpsc::UnboundedReceiver<Event>) {
         let (events, received) = mpsc::unbounded_channel();
         let token = self.next.fetch_add(1, Ordering::Relaxed);
-        let question = OpenQuestion {
-            endpoint,
-            asked,
-            connection,
-            events,
-            seen: Seen::default(),
-        };
+        let question = OpenQuestion { endpoint, asked, connection, events, seen: Seen::default() };
         lock(&self.open).insert(token, question);
         (Token(token), received)
     }
@@ -233,10 +221,7 @@ impl OpenQuestions {
     /// Places at which the packets of a question under way were seen.
     pub(crate) fn seen(&self, token: Token) -> Seen {
         let questions = lock(&self.open);
-        questions
-            .get(&token.0)
-            .map(|question| question.seen.clone())
-            .unwrap_or_default()
+        questions.get(&token.0).map(|question| question.seen.clone()).unwrap_or_default()
     }
 
     /// Kind of a question that an address answers. `None`: the endpoint has not asked it, or has

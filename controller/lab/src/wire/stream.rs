@@ -79,9 +79,7 @@ impl Stream {
         data.extend(self.exchanges.to_be_bytes());
         let flags = tcp_flag::PSH | tcp_flag::ACK;
         let expected = data.clone();
-        let answer = self
-            .send_until(flags, &data, |tcp| tcp.data == expected)
-            .await?;
+        let answer = self.send_until(flags, &data, |tcp| tcp.data == expected).await?;
         self.own_next = answer.acknowledgement;
         self.other_next = answer.sequence.wrapping_add(answer.data.len() as u32);
         self.send(tcp_flag::ACK, &[]);
@@ -128,7 +126,6 @@ impl Stream {
             data: data.to_vec(),
         };
         let (source, destination) = (self.source, self.destination);
-        self.state
-            .send_ip(self.mac, source, destination, Body::Tcp(segment));
+        self.state.send_ip(self.mac, source, destination, Body::Tcp(segment));
     }
 }

@@ -73,9 +73,7 @@ impl Switches {
     /// if a switch neither ends nor answers.
     async fn ask_all(&self) -> bool {
         let sockets: Vec<PathBuf> = lock(&self.sockets).values().cloned().collect();
-        let asked = sockets
-            .iter()
-            .map(|socket| appctl::call(socket, "version", &[]));
+        let asked = sockets.iter().map(|socket| appctl::call(socket, "version", &[]));
         timeout(ROUND_LIMIT, join_all(asked)).await.is_ok()
     }
 }

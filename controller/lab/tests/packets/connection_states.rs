@@ -57,14 +57,10 @@ fn replace_acls(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_switch_that_does_not_track_sees_no_state_of_the_switch_before_the_router() {
     let Some(release) = release() else { return };
-    let networks = manifests(&[
-        ("blue", "Layer3", "10.1.0.0/16"),
-        ("green", "Layer3", "10.2.0.0/16"),
-    ]);
+    let networks =
+        manifests(&[("blue", "Layer3", "10.1.0.0/16"), ("green", "Layer3", "10.2.0.0/16")]);
     let connected = connect("c", &["blue", "green"], "192.168.0.0/16", "PodNetwork");
-    let mut lab = Lab::start(release, &cluster(&(networks + &connected)))
-        .await
-        .unwrap();
+    let mut lab = Lab::start(release, &cluster(&(networks + &connected))).await.unwrap();
     for (green_tracks, dropped, passes) in [
         (false, "ct.new", true),
         (false, "!ct.trk", false),

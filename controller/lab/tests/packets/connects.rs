@@ -35,20 +35,13 @@ async fn packets_cross_a_connect_of_layer3_and_layer2_networks_and_reach_nothing
     ] {
         for protocol in [Protocol::Icmp, Protocol::Udp(53), Protocol::Tcp(80)] {
             let verdict = ask_connected(&lab, from, to, protocol).await;
-            assert_eq!(
-                verdict, "reached through 3 routers",
-                "{from} {to} {protocol}"
-            );
+            assert_eq!(verdict, "reached through 3 routers", "{from} {to} {protocol}");
         }
     }
     assert_eq!(ask(&lab, "blue-1", "grey-1", Protocol::Icmp).await, "lost");
     assert_eq!(ask(&lab, "grey-2", "red-1", Protocol::Icmp).await, "lost");
 
-    let pairs = [
-        ("blue-1", "green-3"),
-        ("red-3", "blue-1"),
-        ("red-1", "amber-2"),
-    ];
+    let pairs = [("blue-1", "green-3"), ("red-3", "blue-1"), ("red-1", "amber-2")];
     for (from, to) in pairs {
         let diagnosis = diagnose(&lab, from, to, Protocol::Tcp(80)).await;
         assert_eq!(diagnosis.obstacles().next(), None, "{diagnosis}");

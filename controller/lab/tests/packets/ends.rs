@@ -11,8 +11,7 @@ use crate::support::{ask_connected, cluster, manifests, release};
 /// `true` if the process runs. A process that nobody has waited for yet does not.
 fn runs(id: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,10 +20,8 @@ async fn a_dropped_lab_leaves_no_program_and_no_folder() {
     let cluster = cluster(&manifests(&[("blue", "Layer2", "10.1.0.0/16")]));
     let mut lab = Lab::start(release, &cluster).await.unwrap();
     let folder = PathBuf::from(lab.folder());
-    let programs: Vec<(&str, u32)> = ["n1", "n2", "n3"]
-        .into_iter()
-        .flat_map(|node| lab.programs(node).unwrap())
-        .collect();
+    let programs: Vec<(&str, u32)> =
+        ["n1", "n2", "n3"].into_iter().flat_map(|node| lab.programs(node).unwrap()).collect();
     assert_eq!(programs.len(), 9);
     assert!(programs.iter().all(|(_, id)| runs(*id)), "{programs:?}");
 
@@ -48,13 +45,8 @@ async fn a_program_that_a_foreign_signal_ends_is_reported_with_its_log() {
     let mut lab = Lab::start(release, &cluster).await.unwrap();
     lab.check_programs().unwrap();
     let programs = lab.programs("n2").unwrap();
-    let (_, id) = programs
-        .iter()
-        .find(|(name, _)| *name == "ovn-controller")
-        .unwrap();
-    let killed = std::process::Command::new("kill")
-        .args(["-KILL", &id.to_string()])
-        .status();
+    let (_, id) = programs.iter().find(|(name, _)| *name == "ovn-controller").unwrap();
+    let killed = std::process::Command::new("kill").args(["-KILL", &id.to_string()]).status();
     assert!(killed.unwrap().success());
     let error = loop {
         match lab.check_programs() {
@@ -62,8 +54,5 @@ async fn a_program_that_a_foreign_signal_ends_is_reported_with_its_log() {
             Err(error) => break error.to_string(),
         }
     };
-    assert!(
-        error.starts_with("n2: ovn-controller ended: signal: 9 (SIGKILL)\n  "),
-        "{error}"
-    );
+    assert!(error.starts_with("n2: ovn-controller ended: signal: 9 (SIGKILL)\n  "), "{error}");
 }

@@ -54,10 +54,7 @@ impl Streams {
         for (from, to, stream) in self.0 {
             let report = stream.stop_when(true, RECOVERY, LAST_ANSWERS).await;
             let report = report.unwrap();
-            assert!(
-                report.answered.last() > report.unanswered.last(),
-                "{from} {to}: {report:?}"
-            );
+            assert!(report.answered.last() > report.unanswered.last(), "{from} {to}: {report:?}");
         }
     }
 
@@ -78,10 +75,7 @@ impl Streams {
     async fn assert_apart(self) {
         for (from, to, stream) in self.0 {
             let report = stream.stop(LAST_ANSWERS).await.unwrap();
-            assert!(
-                report.sent > 0 && report.arrived.is_empty(),
-                "{from} {to}: {report:?}"
-            );
+            assert!(report.sent > 0 && report.arrived.is_empty(), "{from} {to}: {report:?}");
         }
     }
 }
@@ -97,18 +91,10 @@ fn networks() -> String {
     ])
 }
 
-const CONNECTED: [(&str, &str); 4] = [
-    ("blue-1", "green-3"),
-    ("red-3", "blue-1"),
-    ("red-1", "red-2"),
-    ("green-2", "red-3"),
-];
-const APART: [(&str, &str); 4] = [
-    ("blue-1", "grey-3"),
-    ("grey-1", "red-1"),
-    ("stranger-3", "blue-1"),
-    ("grey-2", "blue-2"),
-];
+const CONNECTED: [(&str, &str); 4] =
+    [("blue-1", "green-3"), ("red-3", "blue-1"), ("red-1", "red-2"), ("green-2", "red-3")];
+const APART: [(&str, &str); 4] =
+    [("blue-1", "grey-3"), ("grey-1", "red-1"), ("stranger-3", "blue-1"), ("grey-2", "blue-2")];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_programs_and_databases_break_nothing_and_join_nothing() {
@@ -125,13 +111,8 @@ async fn killed_programs_and_databases_break_nothing_and_join_nothing() {
 
 /// Returns the reports of connected pairs that lost probes.
 async fn kill_programs_and_databases(release: Release) -> Vec<String> {
-    let connected = networks()
-        + &connect(
-            "c",
-            &["blue", "green", "red"],
-            "192.168.0.0/16",
-            "PodNetwork",
-        );
+    let connected =
+        networks() + &connect("c", &["blue", "green", "red"], "192.168.0.0/16", "PodNetwork");
     let with_grey =
         connected.clone() + &connect("d", &["grey", "stranger"], "172.20.0.0/16", "PodNetwork");
     let mut lab = Lab::start(release, &cluster(&connected)).await.unwrap();
@@ -141,10 +122,7 @@ async fn kill_programs_and_databases(release: Release) -> Vec<String> {
     // Without ovn-northd the rows of an apply wait for it.
     assert!(lab.kill("n1", "ovn-northd").await.unwrap());
     lab.apply(&cluster(&with_grey)).await.unwrap();
-    assert_eq!(
-        ask(&lab, "grey-1", "stranger-1", Protocol::Icmp).await,
-        "lost"
-    );
+    assert_eq!(ask(&lab, "grey-1", "stranger-1", Protocol::Icmp).await, "lost");
     assert!(lab.start_program("n1", "ovn-northd").await.unwrap());
     assert!(!lab.start_program("n1", "ovn-northd").await.unwrap());
     lab.sync().await.unwrap();
@@ -155,10 +133,7 @@ async fn kill_programs_and_databases(release: Release) -> Vec<String> {
     sleep(FAULT_TIME).await;
     lab.start_databases("n3").await.unwrap();
     lab.apply(&cluster(&connected)).await.unwrap();
-    assert_eq!(
-        ask(&lab, "grey-3", "stranger-3", Protocol::Icmp).await,
-        "lost"
-    );
+    assert_eq!(ask(&lab, "grey-3", "stranger-3", Protocol::Icmp).await, "lost");
 
     // The flows outlive ovn-controller, which replaces them when it starts.
     assert!(lab.kill("n2", "ovn-controller").await.unwrap());
@@ -172,11 +147,7 @@ async fn kill_programs_and_databases(release: Release) -> Vec<String> {
     assert!(lab.start_program("n2", "ovs-vswitchd").await.unwrap());
     lab.sync().await.unwrap();
     apart.assert_apart().await;
-    for (from, to) in [
-        ("blue-2", "green-1"),
-        ("red-3", "blue-2"),
-        ("green-2", "red-2"),
-    ] {
+    for (from, to) in [("blue-2", "green-1"), ("red-3", "blue-2"), ("green-2", "red-2")] {
         assert_connected(&lab, from, to, Protocol::Tcp(80)).await;
     }
     lost
@@ -185,20 +156,12 @@ async fn kill_programs_and_databases(release: Release) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_between_nodes_is_bridged_by_nobody_and_heals() {
     let Some(release) = release() else { return };
-    let connected = networks()
-        + &connect(
-            "c",
-            &["blue", "green", "red"],
-            "192.168.0.0/16",
-            "PodNetwork",
-        );
+    let connected =
+        networks() + &connect("c", &["blue", "green", "red"], "192.168.0.0/16", "PodNetwork");
     let mut lab = Lab::start(release, &cluster(&connected)).await.unwrap();
     let across = Streams::start(&lab, &[("blue-1", "green-2"), ("red-3", "green-2")]).await;
     let apart = Streams::start(&lab, &APART).await;
-    let cut = CableQuality {
-        is_cut: true,
-        ..CableQuality::default()
-    };
+    let cut = CableQuality { is_cut: true, ..CableQuality::default() };
     lab.set_cable("n1", "n3", cut).unwrap();
     assert_eq!(ask(&lab, "blue-1", "green-3", Protocol::Icmp).await, "lost");
 
@@ -229,15 +192,7 @@ async fn ovsdb_server_serves_a_lab_and_may_be_killed() {
     let mut lab = lab.unwrap();
     let programs = lab.programs("n1").unwrap();
     let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
-    assert_eq!(
-        names,
-        [
-            "ovn-northd",
-            "ovs-vswitchd",
-            "ovn-controller",
-            "ovsdb-server"
-        ]
-    );
+    assert_eq!(names, ["ovn-northd", "ovs-vswitchd", "ovn-controller", "ovsdb-server"]);
     assert_eq!(ask(&lab, "blue-1", "green-3", Protocol::Icmp).await, "lost");
     lab.apply(&cluster(&connected)).await.unwrap();
     for (from, to) in CONNECTED.into_iter().take(2) {

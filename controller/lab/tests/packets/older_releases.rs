@@ -22,10 +22,8 @@ async fn nodes_start_at_any_time_of_ovn_northd_and_warn_of_limits() {
     };
     let networks = manifests(&[("blue", "Layer3", "10.1.0.0/16")]);
     let marked = networks.clone() + EGRESS_IP;
-    let egress = ClusterSettings {
-        features: [Feature::EgressIp].into(),
-        ..ClusterSettings::default()
-    };
+    let egress =
+        ClusterSettings { features: [Feature::EgressIp].into(), ..ClusterSettings::default() };
     let limit = "Open vSwitch 3.5.0 before 3.7.0: packets of pods that an EgressIP serves do not \
                  cross nodes";
     for (manifests, settings, limits) in [

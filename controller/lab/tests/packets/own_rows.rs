@@ -40,9 +40,7 @@ pub(crate) struct Written {
 /// A map of texts.
 pub(crate) fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     let pairs = pairs.iter();
-    pairs
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect()
+    pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 impl OwnRows {
@@ -51,17 +49,10 @@ impl OwnRows {
         let release = release()?;
         let lab = Lab::start(release, &cluster(&manifests())).await.unwrap();
         let snapshot = lab.northbound("n1").unwrap();
-        let rows: Vec<_> = snapshot
-            .typed::<LogicalSwitchPort>()
-            .iter()
-            .flatten()
-            .collect();
+        let rows: Vec<_> = snapshot.typed::<LogicalSwitchPort>().iter().flatten().collect();
         let ports = ["blue-1", "blue-2", "green-1", "green-2"].map(|pod| {
             let suffix = format!("_{pod}");
-            let (_, row) = rows
-                .iter()
-                .find(|(_, row)| row.name.ends_with(&suffix))
-                .unwrap();
+            let (_, row) = rows.iter().find(|(_, row)| row.name.ends_with(&suffix)).unwrap();
             let port = LogicalSwitchPort {
                 name: row.name.clone(),
                 addresses: row.addresses.clone(),
@@ -90,9 +81,7 @@ impl OwnRows {
         // ovn-northd 26.03 ends if a port is replaced by another one of its name.
         self.lab.sync().await.unwrap();
         let written = Written::new(&self.ports);
-        let inserted = self
-            .lab
-            .change_northbound("n1", |txn| insert_rows(txn, written, change));
+        let inserted = self.lab.change_northbound("n1", |txn| insert_rows(txn, written, change));
         inserted.await.unwrap();
         self.lab.sync().await.unwrap();
     }
@@ -171,10 +160,8 @@ impl Written {
     }
 
     fn new(ports: &BTreeMap<&'static str, LogicalSwitchPort>) -> Self {
-        let switch = |name: &str| LogicalSwitch {
-            name: name.to_owned(),
-            ..LogicalSwitch::default()
-        };
+        let switch =
+            |name: &str| LogicalSwitch { name: name.to_owned(), ..LogicalSwitch::default() };
         let router_port = |number: u8| LogicalRouterPort {
             name: format!("rp{number}"),
             mac: format!("0a:00:00:00:00:0{number}"),
@@ -185,10 +172,7 @@ impl Written {
             ports: ports.clone(),
             switches: [switch("s1"), switch("s2")],
             router_ports: [router_port(1), router_port(2)],
-            router: LogicalRouter {
-                name: "lr".to_owned(),
-                ..LogicalRouter::default()
-            },
+            router: LogicalRouter { name: "lr".to_owned(), ..LogicalRouter::default() },
             global_options: BTreeMap::new(),
         }
     }

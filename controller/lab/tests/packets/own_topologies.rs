@@ -53,8 +53,7 @@ async fn a_template_gets_the_variables_of_its_chassis() {
         })
         .await;
         own.assert_arrival("blue-1", "10.96.0.1", WEB, to).await;
-        own.assert_arrival("blue-1", "10.96.0.1", Protocol::Tcp(81), None)
-            .await;
+        own.assert_arrival("blue-1", "10.96.0.1", Protocol::Tcp(81), None).await;
     }
 }
 
@@ -65,11 +64,9 @@ async fn a_forwarding_group_leads_to_its_ports_if_it_knows_them_all() {
     };
     let (mac, address) = own.address("blue-2");
     let address = address.to_string();
-    for (children, to) in [
-        (&["blue-2"][..], Some("blue-2")),
-        (&["blue-2", "nobody"][..], None),
-        (&[][..], None),
-    ] {
+    for (children, to) in
+        [(&["blue-2"][..], Some("blue-2")), (&["blue-2", "nobody"][..], None), (&[][..], None)]
+    {
         own.write(|txn, written| {
             // Only the group knows the addresses of the machine.
             written.ports.get_mut("blue-2").unwrap().addresses.clear();
@@ -129,11 +126,9 @@ async fn a_packet_that_could_be_an_answer_to_another_gateway_port_keeps_its_sour
     };
     let (_, target) = own.address("green-1");
     let target = target.to_string();
-    for (other, to) in [
-        (None, None),
-        (Some("10.2.0.0/17"), Some("green-1")),
-        (Some("10.0.0.0/8"), None),
-    ] {
+    for (other, to) in
+        [(None, None), (Some("10.2.0.0/17"), Some("green-1")), (Some("10.0.0.0/8"), None)]
+    {
         own.write(|txn, written| {
             for port in 0..written.router_ports.len() {
                 written.make_gateway_port(txn, port)?;
@@ -252,12 +247,7 @@ async fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
     for (action, vip, backend, to) in [
         (AclAction::AllowRelated, "10.96.0.1", &backend, None),
         (AclAction::Allow, "10.96.0.1", &backend, Some("blue-2")),
-        (
-            AclAction::AllowRelated,
-            "10.96.0.1:80",
-            &with_port,
-            Some("blue-2"),
-        ),
+        (AclAction::AllowRelated, "10.96.0.1:80", &with_port, Some("blue-2")),
     ] {
         own.write(|txn, written| {
             written.global_options = map(&[("install_ls_lb_from_router", "true")]);
@@ -278,18 +268,11 @@ async fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
                     options: map(&[("apply-after-lb", "true")]),
                     ..Acl::default()
                 },
-                Acl {
-                    action,
-                    r#match: "ip4".to_owned(),
-                    ..Acl::default()
-                },
+                Acl { action, r#match: "ip4".to_owned(), ..Acl::default() },
             ];
             for acl in acls {
-                let acl = txn.insert(&Acl {
-                    direction: AclDirection::FromLport,
-                    priority: 1,
-                    ..acl
-                })?;
+                let acl =
+                    txn.insert(&Acl { direction: AclDirection::FromLport, priority: 1, ..acl })?;
                 written.switches[0].acls.insert(acl);
             }
             Ok(())
@@ -310,11 +293,7 @@ async fn a_switch_forgets_the_state_of_a_packet_whose_connection_it_commits() {
     for (text, to) in [("ct.new", Some("green-1")), ("!ct.trk", None)] {
         own.write(|txn, written| {
             let rows = [
-                (
-                    AclDirection::FromLport,
-                    AclAction::AllowRelated,
-                    "ip4".to_owned(),
-                ),
+                (AclDirection::FromLport, AclAction::AllowRelated, "ip4".to_owned()),
                 (
                     AclDirection::ToLport,
                     AclAction::Drop,
@@ -347,8 +326,7 @@ async fn a_pod_asks_for_its_neighbours_again_after_a_change_of_rows() {
     let (_, neighbour) = own.address("blue-2");
     let neighbour = neighbour.to_string();
     for (text, to) in [("udp", Some("blue-2")), ("arp", None)] {
-        own.write(|txn, written| drop_packets(txn, written, 0, text))
-            .await;
+        own.write(|txn, written| drop_packets(txn, written, 0, text)).await;
         own.assert_arrival("blue-1", &neighbour, WEB, to).await;
     }
 }

@@ -24,18 +24,11 @@ async fn port_security_allows_a_network_only_if_its_address_has_no_host_bits() {
         (vec![mac.to_owned()], true),
         (vec!["nonsense".to_owned()], true),
         (vec![format!("{mac} fd00::1")], false),
-        (
-            vec![format!("{mac} fd00::1"), format!("{mac} {address}")],
-            true,
-        ),
+        (vec![format!("{mac} fd00::1"), format!("{mac} {address}")], true),
     ] {
         let title = security.join(", ");
         let changed = lab.change_northbound("n1", |txn| {
-            txn.set(
-                port,
-                LogicalSwitchPort::PORT_SECURITY,
-                security.into_iter().collect(),
-            )
+            txn.set(port, LogicalSwitchPort::PORT_SECURITY, security.into_iter().collect())
         });
         changed.await.unwrap();
         lab.sync().await.unwrap();

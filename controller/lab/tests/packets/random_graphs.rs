@@ -54,16 +54,11 @@ impl Graph {
         let mut manifests: Vec<String> = (1..=nodes)
             .map(|node| format!("{{apiVersion: v1, kind: Node, metadata: {{name: n{node}}}}}"))
             .collect();
-        let mut graph = Self {
-            manifests: String::new(),
-            services: Vec::new(),
-            has_policies: false,
-        };
+        let mut graph =
+            Self { manifests: String::new(), services: Vec::new(), has_policies: false };
         let networks = random.random_range(2..=5);
         let families = pick(random, &["4", "6", "46"]);
-        let names: Vec<String> = (1..=networks)
-            .map(|number| format!("net{number}"))
-            .collect();
+        let names: Vec<String> = (1..=networks).map(|number| format!("net{number}")).collect();
         let mut candidates = Vec::new();
         for (number, name) in (1..).zip(&names) {
             // Some networks have the addresses of the one before, and are not connected.
@@ -86,26 +81,17 @@ impl Graph {
                 let app = pick(random, &APPS[..2]);
                 manifests.push(service(name, number, app, families));
                 let has_endpoints = apps.contains(app);
-                graph.services.push(Service {
-                    namespace: name.clone(),
-                    has_endpoints,
-                });
+                graph.services.push(Service { namespace: name.clone(), has_endpoints });
             }
         }
         for number in 1..=random.random_range(0..=3) {
             let mut chosen = candidates.clone();
             chosen.shuffle(random);
             chosen.truncate(random.random_range(1..=candidates.len()));
-            let connectivity = pick(
-                random,
-                &["PodNetwork", "PodNetwork, ServiceNetwork", "ServiceNetwork"],
-            );
+            let connectivity =
+                pick(random, &["PodNetwork", "PodNetwork, ServiceNetwork", "ServiceNetwork"]);
             // A connect may have subnets of one of the networks' families only.
-            let ranges = if random.random_bool(0.3) {
-                &families[..1]
-            } else {
-                families
-            };
+            let ranges = if random.random_bool(0.3) { &families[..1] } else { families };
             manifests.push(connect(number, &chosen, connectivity, ranges));
         }
         for number in 0..random.random_range(0..=2) {
@@ -198,11 +184,8 @@ fn policy(
         "none" => String::new(),
         app => format!("matchLabels: {{app: {app}}}"),
     };
-    let (direction, peers) = if random.random_bool(0.5) {
-        ("ingress", "from")
-    } else {
-        ("egress", "to")
-    };
+    let (direction, peers) =
+        if random.random_bool(0.5) { ("ingress", "from") } else { ("egress", "to") };
     let mut rules = Vec::new();
     for _ in 0..random.random_range(0..=2) {
         let peer = if random.random_bool(0.5) {
@@ -213,10 +196,7 @@ fn policy(
             let range = range(random.random_range(1..=networks), family);
             format!("{{ipBlock: {{cidr: '{range}'}}}}")
         };
-        let ports = pick(
-            random,
-            &["", ", ports: [{port: 80}]", ", ports: [{port: http}]"],
-        );
+        let ports = pick(random, &["", ", ports: [{port: 80}]", ", ports: [{port: http}]"]);
         rules.push(format!("{{{peers}: [{peer}]{ports}}}"));
     }
     let (kind, rules) = (capitalized(direction), rules.join(", "));
@@ -273,38 +253,26 @@ async fn compare_services(lab: &Lab, cluster: &Cluster, graph: &Graph) -> Vec<St
     let mut differences = Vec::new();
     let shared = shared_services(cluster);
     let rows = lab.rows();
-    for Service {
-        namespace,
-        has_endpoints,
-    } in &graph.services
-    {
-        let service = lab
-            .find_service(cluster, &format!("{namespace}/web"))
-            .unwrap();
+    for Service { namespace, has_endpoints } in &graph.services {
+        let service = lab.find_service(cluster, &format!("{namespace}/web")).unwrap();
         for pod in lab.pods() {
             let own = pod.name.namespace.clone();
             let is_shared = shared.contains(&(own.clone(), namespace.clone()));
             let is_promised = *has_endpoints && (own == *namespace || is_shared);
-            let ask = async || {
-                lab.ask_service(&pod.name, &service, Protocol::Tcp(80), None)
-                    .await
-            };
+            let ask = async || lab.ask_service(&pod.name, &service, Protocol::Tcp(80), None).await;
             let course = rows
                 .diagnose_address(&pod.name, service.cluster_ips[0], Protocol::Tcp(80))
                 .unwrap();
             if matches!(course.end, AddressEnd::Pod(_)) != is_promised {
                 let from = &pod.name;
-                differences.push(format!(
-                    "{from} svc/{namespace}/web {is_promised}: rows: {course}"
-                ));
+                differences
+                    .push(format!("{from} svc/{namespace}/web {is_promised}: rows: {course}"));
             }
             let answer = ask_patiently(is_promised, async || ask().await.unwrap()).await;
             let verdict = answer.verdict;
             if verdict.is_reached() != is_promised {
                 let from = &pod.name;
-                differences.push(format!(
-                    "{from} svc/{namespace}/web {is_promised}: {verdict}"
-                ));
+                differences.push(format!("{from} svc/{namespace}/web {is_promised}: {verdict}"));
             }
         }
     }
@@ -314,9 +282,7 @@ async fn compare_services(lab: &Lab, cluster: &Cluster, graph: &Graph) -> Vec<St
 /// Pairs of namespaces whose pods reach the services of each other.
 fn shared_services(cluster: &Cluster) -> BTreeSet<(String, String)> {
     let networks = cluster.networks();
-    let connects = cluster
-        .connects()
-        .filter_map(|object| conversion::connect(object).ok());
+    let connects = cluster.connects().filter_map(|object| conversion::connect(object).ok());
     let shared = connects.filter(|connect| connect.connectivity.service_network);
     let pairs = shared.flat_map(|connect| {
         let owners = connect.subnets.owners();
@@ -352,10 +318,7 @@ async fn rows_flows_and_packets_of_random_graphs_agree_with_the_manifests() {
         let differences = compare(&lab, &cluster, &graph, seed).await;
         if !differences.is_empty() {
             let (lines, manifests) = (differences.join("\n"), &graph.manifests);
-            failures.push(format!(
-                "seed {seed}:\n{lines}\n{manifests}\n{:?}",
-                lab.warnings()
-            ));
+            failures.push(format!("seed {seed}:\n{lines}\n{manifests}\n{:?}", lab.warnings()));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

@@ -32,12 +32,8 @@ const QUESTIONS: usize = 40;
 const ATTEMPTS: usize = 4;
 
 const PODS: [&str; 4] = ["blue-1", "blue-2", "green-1", "green-2"];
-const PROTOCOLS: [Protocol; 4] = [
-    Protocol::Icmp,
-    Protocol::Tcp(80),
-    Protocol::Tcp(8080),
-    Protocol::Udp(53),
-];
+const PROTOCOLS: [Protocol; 4] =
+    [Protocol::Icmp, Protocol::Tcp(80), Protocol::Tcp(8080), Protocol::Udp(53)];
 
 /// Place of a match.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,11 +62,7 @@ impl RandomRows {
         let pod_addresses = pods.iter().map(|(_, address)| address.clone());
         Self {
             random: StdRng::seed_from_u64(seed),
-            addresses: routers
-                .map(str::to_owned)
-                .into_iter()
-                .chain(pod_addresses)
-                .collect(),
+            addresses: routers.map(str::to_owned).into_iter().chain(pod_addresses).collect(),
             pods: pods.into(),
             priority: 0,
             report: Vec::new(),
@@ -170,9 +162,7 @@ impl RandomRows {
         }
         if self.chance(40) {
             let row = LogicalRouterStaticRoute {
-                ip_prefix: self
-                    .pick(&["0.0.0.0/0", "50.0.0.0/8", "10.2.0.0/16"])
-                    .to_owned(),
+                ip_prefix: self.pick(&["0.0.0.0/0", "50.0.0.0/8", "10.2.0.0/16"]).to_owned(),
                 nexthop: self.pod().1,
                 ..LogicalRouterStaticRoute::default()
             };
@@ -212,10 +202,7 @@ impl RandomRows {
         self.addresses.extend([vip.to_owned(), vip.to_owned()]);
         let backend = self.pod().1;
         let (vip, backend) = if self.chance(70) {
-            (
-                format!("{vip}:80"),
-                format!("{backend}:{}", self.pick(&[80, 8080])),
-            )
+            (format!("{vip}:80"), format!("{backend}:{}", self.pick(&[80, 8080])))
         } else {
             (vip.to_owned(), backend)
         };
@@ -237,8 +224,7 @@ impl RandomRows {
             r#type: kind,
             external_ip: external,
             logical_ip: if kind == NatType::Snat && self.chance(60) {
-                self.pick(&["10.1.0.0/16", "10.2.0.0/16", "0.0.0.0/0"])
-                    .to_owned()
+                self.pick(&["10.1.0.0/16", "10.2.0.0/16", "0.0.0.0/0"]).to_owned()
             } else {
                 self.pod().1
             },
@@ -340,15 +326,9 @@ async fn packets_arrive_where_random_rows_lead() {
             })
             .filter(|(from, address, _)| own.address(from).1 != *address)
             .collect();
-        let asked = questions
-            .into_iter()
-            .map(|question| difference(&own, question));
+        let asked = questions.into_iter().map(|question| difference(&own, question));
         let differences: Vec<String> = join_all(asked).await.into_iter().flatten().collect();
         let report = rows.report.join("\n");
-        assert!(
-            differences.is_empty(),
-            "seed {seed}\n{report}\n{}",
-            differences.join("\n")
-        );
+        assert!(differences.is_empty(), "seed {seed}\n{report}\n{}", differences.join("\n"));
     }
 }

@@ -110,11 +110,7 @@ impl Settings {
 impl Phase {
     /// The cluster of the phase, with the ids of the one before.
     fn cluster(&self, folder: &Path, settings: &Settings, earlier: Option<&Cluster>) -> Cluster {
-        let paths: Vec<PathBuf> = self
-            .manifests
-            .iter()
-            .map(|file| folder.join(file))
-            .collect();
+        let paths: Vec<PathBuf> = self.manifests.iter().map(|file| folder.join(file)).collect();
         let mut inventory = read_manifests(&paths, &mut std::io::empty()).unwrap();
         if let Some(earlier) = earlier {
             restore(&mut inventory, &earlier.inventory).unwrap();
@@ -127,10 +123,7 @@ impl Phase {
     fn is_joined(&self, from: &Pod, to: &Pod) -> bool {
         let has = |group: &[String], pod: &Pod| group.contains(&pod.name.namespace);
         from.name.namespace == to.name.namespace
-            || self
-                .reach
-                .iter()
-                .any(|group| has(group, from) && has(group, to))
+            || self.reach.iter().any(|group| has(group, from) && has(group, to))
     }
 }
 
@@ -155,17 +148,11 @@ async fn play(name: &str) {
         };
         let mut found = compare(&scenario, phase, &lab, &cluster).await;
         found.extend(exchange(phase, &lab, &mut connections).await);
-        let lines = found
-            .into_iter()
-            .map(|line| format!("{}: {line}", phase.name));
+        let lines = found.into_iter().map(|line| format!("{}: {line}", phase.name));
         differences.extend(lines);
         running = Some((lab, cluster));
     }
-    assert!(
-        differences.is_empty(),
-        "{name}:\n{}",
-        differences.join("\n")
-    );
+    assert!(differences.is_empty(), "{name}:\n{}", differences.join("\n"));
 }
 
 /// Differences between the file and packets, promises and rows in one phase, one line each.
@@ -200,15 +187,11 @@ async fn compare(scenario: &Scenario, phase: &Phase, lab: &Lab, cluster: &Cluste
         } else {
             continue;
         };
-        let Answer {
-            verdict, source, ..
-        } = asked;
+        let Answer { verdict, source, .. } = asked;
         let has_source = answer.source.is_none() || answer.source == source;
         if verdict.is_reached() != answer.reached || !has_source {
             let ExpectedAnswer { from, to, .. } = answer;
-            differences.push(format!(
-                "{from} {to} {protocol}: packets: {verdict}, {source:?}"
-            ));
+            differences.push(format!("{from} {to} {protocol}: packets: {verdict}, {source:?}"));
         }
     }
     differences
@@ -222,13 +205,7 @@ async fn exchange(
 ) -> Vec<String> {
     let mut differences = Vec::new();
     for expected in &phase.connections {
-        let ExpectedConnection {
-            name,
-            from,
-            to,
-            port,
-            ..
-        } = expected;
+        let ExpectedConnection { name, from, to, port, .. } = expected;
         if !connections.contains_key(name) {
             let (from, to) = (lab.find_pod(from).unwrap(), lab.find_pod(to).unwrap());
             let Some(opened) = lab.connect(&from, &to, *port).await.unwrap() else {
@@ -240,9 +217,7 @@ async fn exchange(
         let connection = connections.get_mut(name).unwrap();
         let answered_by = lab.exchange(connection).await.map(|pod| pod.name);
         if answered_by != expected.answered_by {
-            let to = lab
-                .find_pod(expected.answered_by.as_ref().unwrap_or(to))
-                .unwrap();
+            let to = lab.find_pod(expected.answered_by.as_ref().unwrap_or(to)).unwrap();
             let from = lab.find_pod(from).unwrap();
             let diagnosis = lab.diagnose(&from, &to, Protocol::Tcp(*port), None).await;
             differences.push(format!(
@@ -267,12 +242,7 @@ fn pair_questions(scenario: &Scenario, phase: &Phase, lab: &Lab) -> Vec<Question
         if answer.to.starts_with(SERVICE) || answer.to.parse::<IpAddr>().is_ok() {
             continue;
         }
-        let protocol = answer
-            .protocol
-            .as_deref()
-            .unwrap_or("icmp")
-            .parse()
-            .unwrap();
+        let protocol = answer.protocol.as_deref().unwrap_or("icmp").parse().unwrap();
         let pod = |name: &str| {
             let name = lab.find_pod(name).unwrap();
             lab.pods().find(|pod| pod.name == name).unwrap()

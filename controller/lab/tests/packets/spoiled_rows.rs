@@ -103,9 +103,7 @@ fn empty_port_groups(txn: &mut TxnBuilder) -> Built {
         let mut acls = group.acls.iter().filter_map(|acl| snapshot.get(*acl).ok()?);
         !group.ports.is_empty() && acls.all(|acl| acl.action == AclAction::AllowRelated)
     };
-    change_rows(txn, allows, |txn, group, value| {
-        txn.remove(group, PortGroup::PORTS, value.ports)
-    })
+    change_rows(txn, allows, |txn, group, value| txn.remove(group, PortGroup::PORTS, value.ports))
 }
 
 macro_rules! spoiled {
@@ -341,10 +339,7 @@ async fn packets_show_a_lost_answer_and_the_diagnosis_names_the_node_that_drops_
         let nodes: Vec<&str> = diagnosis.obstacles().map(|(node, _)| node).collect();
         assert_eq!(nodes, ["n1"], "{from} {to}: {diagnosis}");
         let text = diagnosis.to_string();
-        assert!(
-            text.contains("reach on n1, answer: dropped: ACL "),
-            "{text}"
-        );
+        assert!(text.contains("reach on n1, answer: dropped: ACL "), "{text}");
     }
 }
 

@@ -157,22 +157,9 @@ pub(crate) fn questions<'a>(
 
 /// A question and its promised answer as text.
 pub(crate) fn title(question: &Question) -> String {
-    let Question {
-        from,
-        to,
-        protocol,
-        family,
-        is_promised,
-    } = question;
-    let expected = if *is_promised {
-        "reached"
-    } else {
-        "not reached"
-    };
-    format!(
-        "{from} {to} {protocol} {}: expected: {expected}",
-        family.long_name()
-    )
+    let Question { from, to, protocol, family, is_promised } = question;
+    let expected = if *is_promised { "reached" } else { "not reached" };
+    format!("{from} {to} {protocol} {}: expected: {expected}", family.long_name())
 }
 
 /// Questions to which rows give another answer than the promised one, one line each.

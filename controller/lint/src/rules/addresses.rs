@@ -19,10 +19,8 @@ pub(super) fn wrong_family(cluster: &Cluster<'_>, report: &mut Report) {
             let Some(reason) = family_problem(cluster, pod, port, family) else {
                 continue;
             };
-            let message = format!(
-                "Pod {}/{}: {reason}; it gets no address.",
-                pod.namespace, pod.name
-            );
+            let message =
+                format!("Pod {}/{}: {reason}; it gets no address.", pod.namespace, pod.name);
             let draft = report.about(pod.sourced);
             let draft = draft.field(format!("metadata.annotations[{key}]"));
             draft.found(message, "Use ipv4 or ipv6, a family of the subnet.");
@@ -41,17 +39,11 @@ fn family_problem(
         "ipv4" => true,
         "ipv6" => false,
         other => {
-            return Some(format!(
-                "ip_family {other} is not ipv4 or ipv6 in lower case"
-            ));
+            return Some(format!("ip_family {other} is not ipv4 or ipv6 in lower case"));
         }
     };
     let subnet = port.subnet(cluster)?;
-    if !subnet
-        .cidrs
-        .iter()
-        .any(|net| net.addr().is_ipv4() == wants_ipv4)
-    {
+    if !subnet.cidrs.iter().any(|net| net.addr().is_ipv4() == wants_ipv4) {
         return Some(format!("subnet {} has no {family}", subnet.name));
     }
     let (_, wished) = port.annotation(&pod.sourced.object, "ip_address")?;
@@ -102,10 +94,8 @@ pub(super) fn unusable_wish(cluster: &Cluster<'_>, report: &mut Report) {
             continue;
         };
         let machine = format!("{}/{}", spec.namespace, spec.pod_name);
-        let fields = [
-            ("spec.v4IpAddress", &spec.v4_ip_address),
-            ("spec.v6IpAddress", &spec.v6_ip_address),
-        ];
+        let fields =
+            [("spec.v4IpAddress", &spec.v4_ip_address), ("spec.v6IpAddress", &spec.v6_ip_address)];
         for (field, text) in fields {
             for address in read_addresses(text) {
                 let other = wishes.add(subnet, address, reference(ip), &machine);

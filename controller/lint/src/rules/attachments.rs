@@ -69,10 +69,7 @@ pub(super) fn wrong_provider(cluster: &Cluster<'_>, report: &mut Report) {
 
 pub(super) fn shared_provider(cluster: &Cluster<'_>, report: &mut Report) {
     for (provider, indexes) in &cluster.by_provider {
-        let mut subnets: Vec<_> = indexes
-            .iter()
-            .map(|index| &cluster.subnets[*index])
-            .collect();
+        let mut subnets: Vec<_> = indexes.iter().map(|index| &cluster.subnets[*index]).collect();
         subnets.sort_by_key(|subnet| subnet.sourced.position);
         if let [first, others @ ..] = &*subnets {
             for subnet in others {
@@ -82,10 +79,7 @@ pub(super) fn shared_provider(cluster: &Cluster<'_>, report: &mut Report) {
                 );
                 let draft = report.about(subnet.sourced).other(first.sourced);
                 let draft = draft.field("spec.provider");
-                draft.found(
-                    message,
-                    "Give each subnet its own NetworkAttachmentDefinition.",
-                );
+                draft.found(message, "Give each subnet its own NetworkAttachmentDefinition.");
             }
         }
     }
@@ -177,10 +171,7 @@ pub(super) fn unreachable_subnet(cluster: &Cluster<'_>, report: &mut Report) {
                     subnet.name
                 );
                 let draft = report.about(subnet.sourced).field("spec.provider");
-                draft.found(
-                    message,
-                    "Create a NetworkAttachmentDefinition, and set its provider.",
-                );
+                draft.found(message, "Create a NetworkAttachmentDefinition, and set its provider.");
             }
         }
     }

@@ -15,10 +15,8 @@ use crate::report::{Report, Subject, reference};
 /// Maximum number of load balancers that a message lists.
 const MAX_LISTED: usize = 5;
 /// Annotations of services that Kube-OVN makes for rules.
-const VIP_ANNOTATIONS: [&str; 2] = [
-    "ovn.kubernetes.io/switch_lb_vip",
-    "ovn.kubernetes.io/router_lb_vip",
-];
+const VIP_ANNOTATIONS: [&str; 2] =
+    ["ovn.kubernetes.io/switch_lb_vip", "ovn.kubernetes.io/router_lb_vip"];
 /// Annotation of a service: name of its VPC.
 const ROUTER_ANNOTATION: &str = "ovn.kubernetes.io/logical_router";
 /// Label of an `EndpointSlice`: name of its service.
@@ -36,11 +34,7 @@ struct Claim<'a> {
 }
 
 fn protocol(text: &str) -> String {
-    if text.is_empty() {
-        "tcp".to_owned()
-    } else {
-        text.to_ascii_lowercase()
-    }
+    if text.is_empty() { "tcp".to_owned() } else { text.to_ascii_lowercase() }
 }
 
 /// Claims of a rule's ports at an address.
@@ -55,12 +49,7 @@ fn claims<'a, T: InventoryKind>(
         .map(|(index, port)| Claim {
             kind: T::KIND,
             subject: Subject::of(object),
-            vip: (
-                vpc,
-                address.to_owned(),
-                port.port.to_string(),
-                protocol(&port.protocol),
-            ),
+            vip: (vpc, address.to_owned(), port.port.to_string(), protocol(&port.protocol)),
             field: format!("spec.ports[{index}].port"),
         })
         .collect()
@@ -85,10 +74,7 @@ fn vpc_of_selector<'a>(
     namespace: &str,
     selector: &[String],
 ) -> Option<&'a str> {
-    let labels: Vec<_> = selector
-        .iter()
-        .filter_map(|text| text.split_once(':'))
-        .collect();
+    let labels: Vec<_> = selector.iter().filter_map(|text| text.split_once(':')).collect();
     if labels.is_empty() {
         return None;
     }
@@ -108,15 +94,8 @@ fn vpc_of_switch_rule<'a>(cluster: &Cluster<'a>, rule: &Sourced<SwitchLBRule>) -
     let mut endpoints = spec.endpoints.iter();
     let by_endpoints = endpoints.find_map(|address| vpc_of_address(cluster, address));
     let by_pods = || vpc_of_selector(cluster, &spec.namespace, &spec.selector);
-    let by_vip = || {
-        spec.vip
-            .split(',')
-            .find_map(|address| vpc_of_address(cluster, address))
-    };
-    by_endpoints
-        .or_else(by_pods)
-        .or_else(by_vip)
-        .unwrap_or(cluster.default_vpc())
+    let by_vip = || spec.vip.split(',').find_map(|address| vpc_of_address(cluster, address));
+    by_endpoints.or_else(by_pods).or_else(by_vip).unwrap_or(cluster.default_vpc())
 }
 
 /// Name of the VPC of a service's load balancers: that of an annotation, or of an endpoint.
@@ -141,13 +120,9 @@ fn vpc_of_service<'a>(cluster: &Cluster<'a>, service: &'a Sourced<Service>) -> &
 fn services<'a>(cluster: &Cluster<'a>) -> Vec<(&'a Sourced<Service>, &'a str)> {
     let services = objects(&cluster.inventory.services).filter(|service| {
         let annotations = service.object.annotations();
-        !VIP_ANNOTATIONS
-            .iter()
-            .any(|key| annotations.contains_key(*key))
+        !VIP_ANNOTATIONS.iter().any(|key| annotations.contains_key(*key))
     });
-    services
-        .map(|service| (service, vpc_of_service(cluster, service)))
-        .collect()
+    services.map(|service| (service, vpc_of_service(cluster, service))).collect()
 }
 
 fn all_claims<'a>(cluster: &Cluster<'a>) -> Vec<Claim<'a>> {
@@ -158,9 +133,8 @@ fn all_claims<'a>(cluster: &Cluster<'a>) -> Vec<Claim<'a>> {
             continue;
         };
         let addresses = spec.cluster_ips.iter().flatten().chain(&spec.cluster_ip);
-        let mut addresses: Vec<&String> = addresses
-            .filter(|ip| ip.parse::<IpAddr>().is_ok())
-            .collect();
+        let mut addresses: Vec<&String> =
+            addresses.filter(|ip| ip.parse::<IpAddr>().is_ok()).collect();
         addresses.sort_unstable();
         addresses.dedup();
         for address in addresses {
@@ -178,12 +152,7 @@ fn all_claims<'a>(cluster: &Cluster<'a>) -> Vec<Claim<'a>> {
     for rule in objects(&inventory.switch_lb_rules) {
         let vpc = vpc_of_switch_rule(cluster, rule);
         let spec = &rule.object.spec;
-        for vip in spec
-            .vip
-            .split(',')
-            .map(str::trim)
-            .filter(|vip| !vip.is_empty())
-        {
+        for vip in spec.vip.split(',').map(str::trim).filter(|vip| !vip.is_empty()) {
             all.extend(claims(rule, vpc, vip, &spec.ports));
         }
     }
@@ -230,12 +199,8 @@ pub(super) fn claimed_twice(cluster: &Cluster<'_>, report: &mut Report) {
              breaks both.",
             other.subject.reference, claim.subject.reference
         );
-        let draft = report
-            .about_subject(claim.subject)
-            .other_subject(&other.subject);
-        draft
-            .field(claim.field)
-            .found(message, "Use another address or port.");
+        let draft = report.about_subject(claim.subject).other_subject(&other.subject);
+        draft.field(claim.field).found(message, "Use another address or port.");
     }
 }
 
@@ -250,16 +215,9 @@ pub(super) fn shared_health_check(cluster: &Cluster<'_>, report: &mut Report) {
     for rule in rules {
         let vpc = vpc_of_switch_rule(cluster, rule);
         let spec = &rule.object.spec;
-        let vips = spec
-            .vip
-            .split(',')
-            .map(str::trim)
-            .filter(|vip| vip.contains('.'));
-        let pairs = vips.flat_map(|vip| {
-            spec.ports
-                .iter()
-                .map(move |port| (vip.to_owned(), port.port))
-        });
+        let vips = spec.vip.split(',').map(str::trim).filter(|vip| vip.contains('.'));
+        let pairs =
+            vips.flat_map(|vip| spec.ports.iter().map(move |port| (vip.to_owned(), port.port)));
         for pair in pairs {
             let (other_vpc, other) = *first.entry(pair.clone()).or_insert((vpc, rule));
             if other_vpc != vpc {
@@ -281,10 +239,7 @@ pub(super) fn shared_health_check(cluster: &Cluster<'_>, report: &mut Report) {
 pub(super) fn equal_numbers(cluster: &Cluster<'_>, report: &mut Report) {
     let external = [OvnDnatRule::KIND, RouterLBRule::KIND];
     let mut first: BTreeMap<(String, String), Claim<'_>> = BTreeMap::new();
-    for claim in all_claims(cluster)
-        .into_iter()
-        .filter(|claim| external.contains(&claim.kind))
-    {
+    for claim in all_claims(cluster).into_iter().filter(|claim| external.contains(&claim.kind)) {
         let (_, eip, port, protocol) = claim.vip.clone();
         let Some(other) = first.get(&(eip.clone(), port.clone())) else {
             first.insert((eip, port), claim);
@@ -298,12 +253,8 @@ pub(super) fn equal_numbers(cluster: &Cluster<'_>, report: &mut Report) {
                  refuses {}.",
                 other.subject.reference, claim.subject.reference, claim.subject.reference
             );
-            let draft = report
-                .about_subject(claim.subject)
-                .other_subject(&other.subject);
-            draft
-                .field(claim.field)
-                .found(message, "Use another port, or another EIP.");
+            let draft = report.about_subject(claim.subject).other_subject(&other.subject);
+            draft.field(claim.field).found(message, "Use another port, or another EIP.");
         }
     }
 }
@@ -322,9 +273,7 @@ pub(super) fn opened_balancers(cluster: &Cluster<'_>, report: &mut Report) {
         let Some(list) = inside.get(&**vpc) else {
             continue;
         };
-        let external = cluster
-            .eip_view(&rule.object.spec.ovn_eip)
-            .and_then(|eip| eip.external);
+        let external = cluster.eip_view(&rule.object.spec.ovn_eip).and_then(|eip| eip.external);
         let external = external.map_or("its external subnet", |subnet| subnet.name);
         let message = format!(
             "RouterLBRule {}: Kube-OVN hangs all load balancers of {vpc} on its router: {} answer on {external}, \
@@ -333,9 +282,6 @@ pub(super) fn opened_balancers(cluster: &Cluster<'_>, report: &mut Report) {
             abbreviate_list(list, MAX_LISTED)
         );
         let draft = report.about(rule).field("spec.vpc");
-        draft.found(
-            message,
-            "Use an OvnDnatRule, or a VPC without other load balancers.",
-        );
+        draft.found(message, "Use an OvnDnatRule, or a VPC without other load balancers.");
     }
 }

@@ -39,9 +39,7 @@ fn name_servers(subnet: &SubnetView<'_>) -> Vec<(&'static str, IpAddr)> {
     for (field, text) in fields {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let values = text.split(',').filter_map(|option| option.split_once('='));
-        let values = values
-            .filter(|(key, _)| *key == "dns_server")
-            .map(|(_, value)| value);
+        let values = values.filter(|(key, _)| *key == "dns_server").map(|(_, value)| value);
         for value in values {
             let addresses = value.trim_matches(['{', '}']).split(';');
             servers.extend(addresses.filter_map(|text| Some((field, text.parse().ok()?))));
@@ -51,11 +49,7 @@ fn name_servers(subnet: &SubnetView<'_>) -> Vec<(&'static str, IpAddr)> {
 }
 
 pub(super) fn unreachable_server(cluster: &Cluster<'_>, report: &mut Report) {
-    for subnet in cluster
-        .subnets
-        .iter()
-        .filter(|subnet| subnet.spec.enable_dhcp)
-    {
+    for subnet in cluster.subnets.iter().filter(|subnet| subnet.spec.enable_dhcp) {
         let vpc = cluster.vpc(subnet.vpc).filter(|vpc| !vpc.is_default);
         let Some(vpc) = vpc.filter(|_| subnet.has_router_port()) else {
             continue;
@@ -67,10 +61,7 @@ pub(super) fn unreachable_server(cluster: &Cluster<'_>, report: &mut Report) {
                     subnet.name
                 );
                 let draft = report.about(subnet.sourced).other(vpc.sourced).field(field);
-                draft.found(
-                    message,
-                    "Use a name server that the VPC reaches, or a VpcDns.",
-                );
+                draft.found(message, "Use a name server that the VPC reaches, or a VpcDns.");
             }
         }
     }
@@ -88,26 +79,17 @@ fn server_problem(
     }
     // Load balancers of the VPC answer on its switches.
     let mut balancers = objects(&cluster.inventory.switch_lb_rules);
-    let is_vip = balancers.any(|rule| {
-        rule.object
-            .spec
-            .vip
-            .split(',')
-            .any(|vip| vip.parse() == Ok(server))
-    });
+    let is_vip =
+        balancers.any(|rule| rule.object.spec.vip.split(',').any(|vip| vip.parse() == Ok(server)));
     if is_vip {
         return None;
     }
     let mut ranges = cluster.service_ranges().into_iter();
     if let Some(range) = ranges.find(|range| range.contains(&server)) {
-        return Some(format!(
-            "it is in the service range {range} of the under cluster"
-        ));
+        return Some(format!("it is in the service range {range} of the under cluster"));
     }
     let mut probes = Probes::of(cluster, vpc);
-    probes
-        .sources
-        .retain(|source| subnet.cidrs.iter().any(|net| net.contains(source)));
+    probes.sources.retain(|source| subnet.cidrs.iter().any(|net| net.contains(source)));
     probes.destinations = vec![server];
     probes.protocols = vec![Protocol::Udp(DNS_PORT)];
     probes.inputs = vec![Some(format!("{}-{}", vpc.name, subnet.name))];
@@ -116,30 +98,18 @@ fn server_problem(
     let mut dropping = None;
     probes.find(|packet| {
         let first = policies.iter().find(|policy| policy.matches(packet));
-        dropping = first
-            .filter(|policy| policy.is_drop())
-            .map(|policy| policy.index);
+        dropping = first.filter(|policy| policy.is_drop()).map(|policy| policy.index);
         dropping.is_some()
     });
     if let Some(index) = dropping {
-        return Some(format!(
-            "policy {index} of Vpc {} drops the packets",
-            vpc.name
-        ));
+        return Some(format!("policy {index} of Vpc {} drops the packets", vpc.name));
     }
     let mut networks = cluster.router_networks(vpc).into_iter();
     let has_route = routes(vpc).any(|route| {
-        let source = subnet
-            .cidrs
-            .iter()
-            .find(|net| is_ipv4(&net.addr()) == is_ipv4(&server));
+        let source = subnet.cidrs.iter().find(|net| is_ipv4(&net.addr()) == is_ipv4(&server));
         route.net.is_some_and(|net| {
             let by_source = source.is_some_and(|source| net.contains(source));
-            if route.is_by_source {
-                by_source
-            } else {
-                net.contains(&server)
-            }
+            if route.is_by_source { by_source } else { net.contains(&server) }
         })
     });
     let is_routed = has_route || networks.any(|(_, net)| net.contains(&server));
@@ -148,11 +118,7 @@ fn server_problem(
 }
 
 pub(super) fn no_server(cluster: &Cluster<'_>, report: &mut Report) {
-    for subnet in cluster
-        .subnets
-        .iter()
-        .filter(|subnet| subnet.spec.enable_dhcp)
-    {
+    for subnet in cluster.subnets.iter().filter(|subnet| subnet.spec.enable_dhcp) {
         if name_servers(subnet).is_empty() {
             let message = format!("Machines of {} get no name server.", subnet.name);
             let draft = report.about(subnet.sourced).field("spec.dhcpV4Options");
@@ -167,10 +133,7 @@ pub(super) fn inactive_server(cluster: &Cluster<'_>, report: &mut Report) {
     let mut first: BTreeMap<&str, &Sourced<VpcDns>> = BTreeMap::new();
     for server in servers {
         let message = |missing: String| {
-            format!(
-                "VpcDns {}: {missing}; it never becomes active.",
-                name_of(server)
-            )
+            format!("VpcDns {}: {missing}; it never becomes active.", name_of(server))
         };
         if let Some(missing) = missing_config(cluster) {
             report.about(server).found(message(missing), "Create it.");
@@ -191,10 +154,7 @@ pub(super) fn inactive_server(cluster: &Cluster<'_>, report: &mut Report) {
 /// What all name servers lack.
 fn missing_config(cluster: &Cluster<'_>) -> Option<String> {
     let (namespace, name) = DNS_CONFIG;
-    let config = cluster
-        .inventory
-        .config_maps
-        .get(&ObjectKey::namespaced(namespace, name));
+    let config = cluster.inventory.config_maps.get(&ObjectKey::namespaced(namespace, name));
     let Some(config) = config else {
         return Some(format!("ConfigMap {namespace}/{name} is missing"));
     };
@@ -203,9 +163,7 @@ fn missing_config(cluster: &Cluster<'_>) -> Option<String> {
         value.map(String::as_str).filter(|value| !value.is_empty())
     };
     if entry("coredns-vip").is_none() {
-        return Some(format!(
-            "coredns-vip in ConfigMap {namespace}/{name} is missing"
-        ));
+        return Some(format!("coredns-vip in ConfigMap {namespace}/{name} is missing"));
     }
     let definition = entry("nad-name").unwrap_or(DNS_DEFINITION);
     let wanted = AttachmentProvider::new(DNS_NAMESPACE, definition);
@@ -225,9 +183,7 @@ pub(super) fn unattached_server(cluster: &Cluster<'_>, report: &mut Report) {
             name_of(server),
             server.object.spec.vpc
         );
-        report
-            .about(server)
-            .found(message, "Use a name server outside of the VPC.");
+        report.about(server).found(message, "Use a name server outside of the VPC.");
     }
 }
 
@@ -236,9 +192,7 @@ fn balancer_addresses(service: &Service) -> Vec<IpAddr> {
     let status = service.status.as_ref();
     let ingress = status.and_then(|status| status.pointer("/loadBalancer/ingress"));
     let ingress = ingress.and_then(Value::as_array).into_iter().flatten();
-    ingress
-        .filter_map(|one| one.get("ip")?.as_str()?.parse().ok())
-        .collect()
+    ingress.filter_map(|one| one.get("ip")?.as_str()?.parse().ok()).collect()
 }
 
 pub(super) fn unreachable_name(cluster: &Cluster<'_>, report: &mut Report) {
@@ -276,9 +230,6 @@ pub(super) fn unreachable_name(cluster: &Cluster<'_>, report: &mut Report) {
         };
         let draft = report.about(service);
         let draft = draft.field(format!("metadata.annotations[{HOSTNAME}]"));
-        draft.found(
-            message,
-            "Give the Service an address that its clients reach.",
-        );
+        draft.found(message, "Give the Service an address that its clients reach.");
     }
 }

@@ -18,10 +18,7 @@ const MIN_CHASSIS: usize = 3;
 
 pub(super) fn missing_external(cluster: &Cluster<'_>, report: &mut Report) {
     let external = cluster.external_subnet();
-    let other = cluster
-        .subnets
-        .iter()
-        .find(|subnet| subnet.can_be_external());
+    let other = cluster.subnets.iter().find(|subnet| subnet.can_be_external());
     for vpc in cluster.custom_vpcs() {
         if vpc.has_default_external() && cluster.subnet(external).is_none() {
             let hint = other.map(|other| {
@@ -77,10 +74,7 @@ pub(super) fn unsuitable_external(cluster: &Cluster<'_>, report: &mut Report) {
     wanted.dedup();
     for subnet in wanted.iter().filter_map(|name| cluster.subnet(name)) {
         if let Some((field, reason)) = unsuitability(cluster, subnet) {
-            let message = format!(
-                "Subnet {} cannot serve enableExternal: {reason}.",
-                subnet.name
-            );
+            let message = format!("Subnet {} cannot serve enableExternal: {reason}.", subnet.name);
             let draft = report.about(subnet.sourced).field(field);
             draft.found(message, "Correct the field.");
         }
@@ -122,10 +116,7 @@ pub(super) fn no_gateway_node(cluster: &Cluster<'_>, report: &mut Report) {
 
 pub(super) fn label_stripper(cluster: &Cluster<'_>, report: &mut Report) {
     let (namespace, name) = EXTERNAL_CONFIG;
-    let config = cluster
-        .inventory
-        .config_maps
-        .get(&ObjectKey::namespaced(namespace, name));
+    let config = cluster.inventory.config_maps.get(&ObjectKey::namespaced(namespace, name));
     let data = config.and_then(|config| config.object.data.as_ref());
     let enabled = data.and_then(|data| data.get("enable-external-gw"));
     let is_off = config.is_none() || enabled.is_some_and(|value| value == "false");
@@ -148,13 +139,10 @@ pub(super) fn label_stripper(cluster: &Cluster<'_>, report: &mut Report) {
         Some(vpc) => report.about(vpc.sourced),
         None => report.about_text(format!("Vpc/{default}")),
     };
-    draft
-        .field("spec.extraExternalSubnets")
-        .other(node.sourced)
-        .found(
-            "A restart of Kube-OVN's controller sets external-gw=false on every labelled node.",
-            format!("Set spec.extraExternalSubnets: [{external}] on Vpc {default}."),
-        );
+    draft.field("spec.extraExternalSubnets").other(node.sourced).found(
+        "A restart of Kube-OVN's controller sets external-gw=false on every labelled node.",
+        format!("Set spec.extraExternalSubnets: [{external}] on Vpc {default}."),
+    );
 }
 
 pub(super) fn default_vpc_fields(cluster: &Cluster<'_>, report: &mut Report) {
@@ -172,18 +160,12 @@ pub(super) fn default_vpc_fields(cluster: &Cluster<'_>, report: &mut Report) {
             vpc.name
         );
         let repair = "Apply extraExternalSubnets only, with server-side apply.";
-        report
-            .about(vpc.sourced)
-            .field("spec")
-            .found(message, repair);
+        report.about(vpc.sourced).field("spec").found(message, repair);
     }
 }
 
 pub(super) fn gateway_without_chassis(cluster: &Cluster<'_>, report: &mut Report) {
-    for node in cluster
-        .gateway_nodes()
-        .filter(|node| node.node.chassis.is_none())
-    {
+    for node in cluster.gateway_nodes().filter(|node| node.node.chassis.is_none()) {
         let message = format!(
             "Node {} is labelled as gateway but has no chassis; one such node blocks every new external VPC.",
             node.node.name
@@ -203,10 +185,7 @@ pub(super) fn single_gateway(cluster: &Cluster<'_>, report: &mut Report) {
             node.node.name
         );
         let draft = report.about(node.sourced).field("metadata.labels");
-        draft.found(
-            message,
-            format!("Label a second node: {GATEWAY_NODE}=true."),
-        );
+        draft.found(message, format!("Label a second node: {GATEWAY_NODE}=true."));
     }
 }
 
@@ -218,10 +197,7 @@ pub(super) fn ignored_gateway_type(cluster: &Cluster<'_>, report: &mut Report) {
                 subnet.name
             );
             let draft = report.about(subnet.sourced).field("spec.gatewayType");
-            draft.found(
-                message,
-                "Remove the field, or expect one active node per VPC.",
-            );
+            draft.found(message, "Remove the field, or expect one active node per VPC.");
         }
     }
 }
@@ -231,9 +207,8 @@ pub(super) fn no_reserved_address(cluster: &Cluster<'_>, report: &mut Report) {
         let Some(net) = subnet.cidrs.first() else {
             continue;
         };
-        let excluded: Vec<Range> = (subnet.spec.exclude_ips.iter())
-            .filter_map(|text| Range::parse(text, ".."))
-            .collect();
+        let excluded: Vec<Range> =
+            (subnet.spec.exclude_ips.iter()).filter_map(|text| Range::parse(text, "..")).collect();
         let is_plain = |range: &Range| {
             range.first == range.last && unusable(&range.first, net, &subnet.gateways).is_some()
         };
@@ -251,10 +226,7 @@ pub(super) fn no_reserved_address(cluster: &Cluster<'_>, report: &mut Report) {
             !taken.contains(address) && unusable(address, net, &subnet.gateways).is_none()
         });
         let next = free.map_or_else(String::new, |free| format!("; {free} goes to the next VPC"));
-        let message = format!(
-            "Subnet {}: no address is kept for edge NAT{next}.",
-            subnet.name
-        );
+        let message = format!("Subnet {}: no address is kept for edge NAT{next}.", subnet.name);
         let draft = report.about(subnet.sourced).field("spec.excludeIps");
         draft.found(
             message,
@@ -264,10 +236,7 @@ pub(super) fn no_reserved_address(cluster: &Cluster<'_>, report: &mut Report) {
 }
 
 pub(super) fn no_third_chassis(cluster: &Cluster<'_>, report: &mut Report) {
-    let gateways: Vec<&str> = cluster
-        .gateway_nodes()
-        .map(|node| &*node.node.name)
-        .collect();
+    let gateways: Vec<&str> = cluster.gateway_nodes().map(|node| &*node.node.name).collect();
     let [first, second, ..] = *gateways else {
         return;
     };

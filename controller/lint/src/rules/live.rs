@@ -48,11 +48,7 @@ fn check_deletion<T: InventoryKind>(object: &Sourced<T>, report: &mut Report) {
 pub(super) fn stuck_vlan(cluster: &Cluster<'_>, report: &mut Report) {
     for vlan in objects(&cluster.inventory.vlans) {
         let (name, spec) = (name_of(vlan), &vlan.object.spec);
-        let has_conflict = vlan
-            .object
-            .status
-            .as_ref()
-            .is_some_and(|status| status.conflict);
+        let has_conflict = vlan.object.status.as_ref().is_some_and(|status| status.conflict);
         let mut others = objects(&cluster.inventory.vlans).filter(|other| name_of(other) != name);
         let is_equal = |other: &Sourced<Vlan>| {
             let other = &other.object.spec;
@@ -61,31 +57,17 @@ pub(super) fn stuck_vlan(cluster: &Cluster<'_>, report: &mut Report) {
         let network = cluster.provider_network(&spec.provider);
         let status = network.and_then(|network| network.object.status.as_ref());
         let is_processed = status.is_none_or(|status| status.vlans.iter().any(|one| one == name));
-        let is_named = || {
-            cluster
-                .subnets
-                .iter()
-                .any(|subnet| subnet.spec.vlan == name)
-        };
+        let is_named = || cluster.subnets.iter().any(|subnet| subnet.spec.vlan == name);
         let reason = if has_conflict && !others.any(is_equal) {
-            format!(
-                "it has a conflict, but no other Vlan has id {} of {}",
-                spec.id, spec.provider
-            )
+            format!("it has a conflict, but no other Vlan has id {} of {}", spec.id, spec.provider)
         } else if !is_processed && is_named() {
-            format!(
-                "ProviderNetwork {} does not list it, and its subnets wait",
-                spec.provider
-            )
+            format!("ProviderNetwork {} does not list it, and its subnets wait", spec.provider)
         } else {
             continue;
         };
         let message = format!("Vlan {name}: {reason}.");
         let draft = report.about(vlan).field("status");
-        draft.found(
-            message,
-            "Change any field of it to make Kube-OVN look again.",
-        );
+        draft.found(message, "Change any field of it to make Kube-OVN look again.");
     }
 }
 
@@ -105,10 +87,8 @@ pub(super) fn ignored_change(cluster: &Cluster<'_>, report: &mut Report) {
         check_eip(cluster, rule, [&status.v4_eip, &status.v6_eip], report);
         let sources = cluster.snat_sources(rule);
         for (is_ipv4, row) in [(true, &status.v4_ip_cidr), (false, &status.v6_ip_cidr)] {
-            let wanted: Vec<_> = sources
-                .iter()
-                .filter(|net| net.addr().is_ipv4() == is_ipv4)
-                .collect();
+            let wanted: Vec<_> =
+                sources.iter().filter(|net| net.addr().is_ipv4() == is_ipv4).collect();
             let has_row = read_nets(row);
             if let ([wanted], [row]) = (&*wanted, &*has_row)
                 && *wanted != row
@@ -123,22 +103,10 @@ pub(super) fn ignored_change(cluster: &Cluster<'_>, report: &mut Report) {
         };
         check_eip(cluster, rule, [&status.v4_eip, &status.v6_eip], report);
         let spec = &rule.object.spec;
-        check_addresses(
-            rule,
-            [(&spec.v4_ip, &status.v4_ip), (&spec.v6_ip, &status.v6_ip)],
-            report,
-        );
+        check_addresses(rule, [(&spec.v4_ip, &status.v4_ip), (&spec.v6_ip, &status.v6_ip)], report);
         let ports = [
-            (
-                "spec.externalPort",
-                &spec.external_port,
-                &status.external_port,
-            ),
-            (
-                "spec.internalPort",
-                &spec.internal_port,
-                &status.internal_port,
-            ),
+            ("spec.externalPort", &spec.external_port, &status.external_port),
+            ("spec.internalPort", &spec.internal_port, &status.internal_port),
         ];
         for (field, wanted, row) in ports {
             if !wanted.is_empty() && !row.is_empty() && wanted != row {
@@ -152,11 +120,7 @@ pub(super) fn ignored_change(cluster: &Cluster<'_>, report: &mut Report) {
         };
         check_eip(cluster, rule, [&status.v4_eip, &status.v6_eip], report);
         let spec = &rule.object.spec;
-        check_addresses(
-            rule,
-            [(&spec.v4_ip, &status.v4_ip), (&spec.v6_ip, &status.v6_ip)],
-            report,
-        );
+        check_addresses(rule, [(&spec.v4_ip, &status.v4_ip), (&spec.v6_ip, &status.v6_ip)], report);
     }
 }
 
@@ -173,9 +137,7 @@ fn check_eip<T: NatRule>(
         return;
     };
     let address = |spec: &'_ str, status: Option<&String>| {
-        let text = status
-            .filter(|text| !text.is_empty())
-            .map_or(spec, |text| text);
+        let text = status.filter(|text| !text.is_empty()).map_or(spec, |text| text);
         read_addresses(text)
     };
     let [row_v4, row_v6] = rows;
@@ -202,16 +164,8 @@ fn check_addresses<T: NatRule>(
 ) {
     let [(v4, row_v4), (v6, row_v6)] = pairs;
     let compared = [
-        Compared {
-            field: "spec.v4Ip",
-            wanted: read_addresses(v4),
-            row: row_v4,
-        },
-        Compared {
-            field: "spec.v6Ip",
-            wanted: read_addresses(v6),
-            row: row_v6,
-        },
+        Compared { field: "spec.v4Ip", wanted: read_addresses(v4), row: row_v4 },
+        Compared { field: "spec.v6Ip", wanted: read_addresses(v6), row: row_v6 },
     ];
     compare(rule, &compared, report);
 }
@@ -231,8 +185,5 @@ fn found<T: NatRule>(rule: &Sourced<T>, field: &str, row: &str, report: &mut Rep
         T::KIND,
         name_of(rule)
     );
-    report
-        .about(rule)
-        .field(field)
-        .found(message, "Create the rule anew.");
+    report.about(rule).field(field).found(message, "Create the rule anew.");
 }

@@ -32,9 +32,7 @@ fn advertises(spec: &PoolAdvertisementSpec, pool: &Sourced<IPAddressPool>) -> bo
     let (names, selectors) = (&spec.ip_address_pools, &spec.ip_address_pool_selectors);
     names.is_empty() && selectors.is_empty()
         || names.iter().any(|name| name == name_of(pool))
-        || selectors
-            .iter()
-            .any(|one| selector::matches(one, pool.object.labels()))
+        || selectors.iter().any(|one| selector::matches(one, pool.object.labels()))
 }
 
 /// Networks of the nodes, as far as they are known, else with a length that is assumed.
@@ -43,11 +41,8 @@ pub(super) fn node_networks(cluster: &Cluster<'_>) -> Vec<IpNet> {
         let known = node.sourced.object.annotations().get(PRIMARY_ADDRESS);
         let known: Option<BTreeMap<String, String>> =
             known.and_then(|text| serde_json::from_str(text).ok());
-        let known: Vec<IpNet> = known
-            .iter()
-            .flat_map(BTreeMap::values)
-            .filter_map(|text| text.parse().ok())
-            .collect();
+        let known: Vec<IpNet> =
+            known.iter().flat_map(BTreeMap::values).filter_map(|text| text.parse().ok()).collect();
         let assumed = node.node.addresses.iter().filter_map(|address| {
             if known.iter().any(|net| net.contains(address)) {
                 return None;
@@ -66,11 +61,7 @@ pub(super) fn node_networks(cluster: &Cluster<'_>) -> Vec<IpNet> {
 }
 
 pub(super) fn pool_on_provider_network(cluster: &Cluster<'_>, report: &mut Report) {
-    let underlays: Vec<_> = cluster
-        .subnets
-        .iter()
-        .filter(|subnet| subnet.is_underlay())
-        .collect();
+    let underlays: Vec<_> = cluster.subnets.iter().filter(|subnet| subnet.is_underlay()).collect();
     for pool in objects(&cluster.inventory.ip_address_pools) {
         for (field, range) in ranges(pool) {
             let mut underlays = underlays.iter();
@@ -81,9 +72,7 @@ pub(super) fn pool_on_provider_network(cluster: &Cluster<'_>, report: &mut Repor
             let Some(subnet) = met else {
                 continue;
             };
-            let network = cluster
-                .network_of(subnet)
-                .map_or(&*subnet.spec.vlan, name_of);
+            let network = cluster.network_of(subnet).map_or(&*subnet.spec.vlan, name_of);
             let message = format!(
                 "Pool {} offers {range} on provider network {network}; any LoadBalancer Service would sit on the \
                  tenants' egress network.",
@@ -111,10 +100,7 @@ pub(super) fn announced_on_provider_nic(cluster: &Cluster<'_>, report: &mut Repo
                 );
                 let draft = report.about(advertisement);
                 let draft = draft.field(format!("spec.interfaces[{index}]"));
-                draft.found(
-                    message,
-                    "Announce on interfaces of the management network only.",
-                );
+                draft.found(message, "Announce on interfaces of the management network only.");
             }
         }
     }
@@ -128,10 +114,9 @@ pub(super) fn unused_pool(cluster: &Cluster<'_>, report: &mut Report) {
         let bgp = objects(&inventory.bgp_advertisements).map(|one| &one.object.spec);
         if !l2.chain(bgp).any(|spec| advertises(spec, pool)) {
             let message = format!("Pool {} is never announced.", name_of(pool));
-            report.about(pool).found(
-                message,
-                "Add an L2Advertisement or a BGPAdvertisement of it.",
-            );
+            report
+                .about(pool)
+                .found(message, "Add an L2Advertisement or a BGPAdvertisement of it.");
         }
         all.extend(ranges(pool).map(|(field, range)| (range, field, pool)));
     }
@@ -171,10 +156,7 @@ pub(super) fn unanswered_pool(cluster: &Cluster<'_>, report: &mut Report) {
                     name_of(pool)
                 );
                 let draft = report.about(pool).field(field);
-                draft.found(
-                    message,
-                    "Use a range of the nodes' network, or a BGPAdvertisement.",
-                );
+                draft.found(message, "Use a range of the nodes' network, or a BGPAdvertisement.");
             }
         }
     }
@@ -202,9 +184,7 @@ pub(super) fn taken_pool(cluster: &Cluster<'_>, report: &mut Report) {
     for pool in objects(&cluster.inventory.ip_address_pools) {
         for (field, range) in ranges(pool) {
             let first = taken.partition_point(|(address, _)| *address < range.first);
-            let inside = taken[first..]
-                .iter()
-                .take_while(|(address, _)| *address <= range.last);
+            let inside = taken[first..].iter().take_while(|(address, _)| *address <= range.last);
             for (address, owner) in inside.filter(|(address, _)| range.contains(address)) {
                 let message = format!("Pool {}: {address} is in use by {owner}.", name_of(pool));
                 let draft = report.about(pool).field(&field);
@@ -226,22 +206,14 @@ pub(super) fn unsent_pool(cluster: &Cluster<'_>, report: &mut Report) {
             let also_l2 = l2.find(|one| advertises(&one.object.spec, pool));
             let reason = match also_l2 {
                 _ if !has_peer => "no BGPPeer is there to announce it to".to_owned(),
-                Some(l2) => format!(
-                    "it is announced by {} and {}",
-                    reference(l2),
-                    reference(advertisement)
-                ),
+                Some(l2) => {
+                    format!("it is announced by {} and {}", reference(l2), reference(advertisement))
+                }
                 None => continue,
             };
             let message = format!("Pool {}: {reason}.", name_of(pool));
-            let draft = report
-                .about(advertisement)
-                .other(pool)
-                .field("spec.ipAddressPools");
-            draft.found(
-                message,
-                "Announce each pool in one way, and create its BGPPeer.",
-            );
+            let draft = report.about(advertisement).other(pool).field("spec.ipAddressPools");
+            draft.found(message, "Announce each pool in one way, and create its BGPPeer.");
         }
     }
 }

@@ -55,13 +55,7 @@ impl Rule {
         condition: &'static str,
         check: fn(&Cluster<'_>, &mut Report),
     ) -> Self {
-        Self {
-            id,
-            severity,
-            source,
-            condition,
-            check,
-        }
+        Self { id, severity, source, condition, check }
     }
 
     /// `true` if an annotation of the object silences the rule.
@@ -78,13 +72,7 @@ use Source::{Behaviour, Documentation};
 
 /// All rules, by family.
 pub static RULES: &[Rule] = &[
-    Rule::new(
-        "O1",
-        Error,
-        Behaviour,
-        "an object that an API server refuses",
-        objects::refused,
-    ),
+    Rule::new("O1", Error, Behaviour, "an object that an API server refuses", objects::refused),
     Rule::new(
         "V1",
         Error,
@@ -106,13 +94,7 @@ pub static RULES: &[Rule] = &[
         "interfaces of one ProviderNetwork of which some are VLAN devices",
         vlans::mixed_interfaces,
     ),
-    Rule::new(
-        "V4",
-        Error,
-        Behaviour,
-        "one VLAN id twice in a ProviderNetwork",
-        vlans::repeated_id,
-    ),
+    Rule::new("V4", Error, Behaviour, "one VLAN id twice in a ProviderNetwork", vlans::repeated_id),
     Rule::new(
         "V5",
         Error,
@@ -141,13 +123,7 @@ pub static RULES: &[Rule] = &[
         "a gateway node without the ProviderNetwork of an external subnet",
         vlans::gateway_without_bridge,
     ),
-    Rule::new(
-        "V9",
-        Error,
-        Behaviour,
-        "a VLAN id outside of 0 to 4095",
-        vlans::impossible_id,
-    ),
+    Rule::new("V9", Error, Behaviour, "a VLAN id outside of 0 to 4095", vlans::impossible_id),
     Rule::new(
         "G1",
         Error,
@@ -190,13 +166,7 @@ pub static RULES: &[Rule] = &[
         "a gateway node without a chassis",
         gateways::gateway_without_chassis,
     ),
-    Rule::new(
-        "G7",
-        Warning,
-        Behaviour,
-        "a single gateway node",
-        gateways::single_gateway,
-    ),
+    Rule::new("G7", Warning, Behaviour, "a single gateway node", gateways::single_gateway),
     Rule::new(
         "G8",
         Warning,
@@ -239,13 +209,7 @@ pub static RULES: &[Rule] = &[
         "an attachment definition with another provider than its name",
         attachments::wrong_provider,
     ),
-    Rule::new(
-        "N3",
-        Error,
-        Behaviour,
-        "one provider of two subnets",
-        attachments::shared_provider,
-    ),
+    Rule::new("N3", Error, Behaviour, "one provider of two subnets", attachments::shared_provider),
     Rule::new(
         "N4",
         Error,
@@ -414,13 +378,7 @@ pub static RULES: &[Rule] = &[
         "a policy that Kube-OVN or OVN refuses",
         policy_routes::invalid_policy,
     ),
-    Rule::new(
-        "P6",
-        Error,
-        Behaviour,
-        "a match that OVN refuses",
-        policy_routes::invalid_match,
-    ),
+    Rule::new("P6", Error, Behaviour, "a match that OVN refuses", policy_routes::invalid_match),
     Rule::new(
         "P7",
         Warning,
@@ -477,13 +435,7 @@ pub static RULES: &[Rule] = &[
         "a next hop whose own packets come back to it",
         policy_routes::looped_next_hop,
     ),
-    Rule::new(
-        "A1",
-        Error,
-        Behaviour,
-        "two SNAT rules for one row",
-        nat::equal_snat,
-    ),
+    Rule::new("A1", Error, Behaviour, "two SNAT rules for one row", nat::equal_snat),
     Rule::new(
         "A2",
         Error,
@@ -582,13 +534,7 @@ pub static RULES: &[Rule] = &[
         "a pool that is in no network of the nodes",
         metallb::unanswered_pool,
     ),
-    Rule::new(
-        "M5",
-        Error,
-        Behaviour,
-        "a pool with an address that is in use",
-        metallb::taken_pool,
-    ),
+    Rule::new("M5", Error, Behaviour, "a pool with an address that is in use", metallb::taken_pool),
     Rule::new(
         "M6",
         Warning,
@@ -638,13 +584,7 @@ pub static RULES: &[Rule] = &[
         "tunnels on the interface of a ProviderNetwork",
         values::tunnel_on_provider_nic,
     ),
-    Rule::new(
-        "C7",
-        Warning,
-        Behaviour,
-        "tunnels of the type vxlan",
-        values::vxlan,
-    ),
+    Rule::new("C7", Warning, Behaviour, "tunnels of the type vxlan", values::vxlan),
     Rule::new(
         "C8",
         Error,
@@ -687,20 +627,8 @@ pub static RULES: &[Rule] = &[
         "a name server that machines do not reach",
         dns::unreachable_server,
     ),
-    Rule::new(
-        "D2",
-        Note,
-        Behaviour,
-        "DHCP without a name server",
-        dns::no_server,
-    ),
-    Rule::new(
-        "D3",
-        Error,
-        Behaviour,
-        "a VpcDns that never becomes active",
-        dns::inactive_server,
-    ),
+    Rule::new("D2", Note, Behaviour, "DHCP without a name server", dns::no_server),
+    Rule::new("D3", Error, Behaviour, "a VpcDns that never becomes active", dns::inactive_server),
     Rule::new(
         "D4",
         Error,
@@ -736,13 +664,7 @@ pub static RULES: &[Rule] = &[
         "a policy that Kube-OVN's controller deletes",
         rows::doomed_policies,
     ),
-    Rule::new(
-        "K4",
-        Error,
-        Behaviour,
-        "rows of two controllers",
-        rows::two_controllers,
-    ),
+    Rule::new("K4", Error, Behaviour, "rows of two controllers", rows::two_controllers),
     Rule::new(
         "R1",
         Error,

@@ -50,10 +50,7 @@ fn check_eip<T: NatRule>(cluster: &Cluster<'_>, rule: &Sourced<T>, report: &mut 
             format!("; the automatic one of {} is called {automatic}", vpc.name)
         }
         (None, Some(vpc)) => {
-            format!(
-                "; Vpc {} makes none, because its external subnet is missing",
-                vpc.name
-            )
+            format!("; Vpc {} makes none, because its external subnet is missing", vpc.name)
         }
         (_, None) => String::new(),
     };
@@ -70,9 +67,7 @@ pub(super) fn unconnected_rule(cluster: &Cluster<'_>, report: &mut Report) {
 }
 
 fn check_connection<T: NatRule>(cluster: &Cluster<'_>, rule: &Sourced<T>, report: &mut Report) {
-    let external = cluster
-        .eip_view(rule.object.eip())
-        .and_then(|eip| eip.external);
+    let external = cluster.eip_view(rule.object.eip()).and_then(|eip| eip.external);
     let vpc = cluster.vpc_of_rule(rule).filter(|vpc| !vpc.is_default);
     let (Some(external), Some(vpc)) = (external, vpc) else {
         return;
@@ -87,10 +82,7 @@ fn check_connection<T: NatRule>(cluster: &Cluster<'_>, rule: &Sourced<T>, report
         vpc.name,
         external.name
     );
-    let draft = report
-        .about(rule)
-        .other(vpc.sourced)
-        .other(external.sourced);
+    let draft = report.about(rule).other(vpc.sourced).other(external.sourced);
     let repair = format!(
         "Connect the VPC (enableExternal, extraExternalSubnets), or use an EIP of another subnet than {}.",
         external.name
@@ -138,19 +130,14 @@ pub(super) fn equal_snat(cluster: &Cluster<'_>, report: &mut Report) {
     let mut first: BTreeMap<(&str, &str, IpNet), &Sourced<OvnSnatRule>> = BTreeMap::new();
     for (rule, vpc, sources) in snat_rules(cluster) {
         for source in sources {
-            let other = *first
-                .entry((vpc, rule.object.eip(), source))
-                .or_insert(rule);
+            let other = *first.entry((vpc, rule.object.eip(), source)).or_insert(rule);
             if name_of(other) != name_of(rule) {
                 let message = format!(
                     "{} and {} share one NAT row for {source}; deleting one breaks the other.",
                     name_of(other),
                     name_of(rule)
                 );
-                report
-                    .about(rule)
-                    .other(other)
-                    .found(message, "Delete one of them.");
+                report.about(rule).other(other).found(message, "Delete one of them.");
                 break;
             }
         }
@@ -160,9 +147,7 @@ pub(super) fn equal_snat(cluster: &Cluster<'_>, report: &mut Report) {
 pub(super) fn ambiguous_snat(cluster: &Cluster<'_>, report: &mut Report) {
     let mut first: BTreeMap<(&str, IpNet, &str), &Sourced<OvnSnatRule>> = BTreeMap::new();
     for (rule, vpc, sources) in snat_rules(cluster) {
-        let Some(external) = cluster
-            .eip_view(rule.object.eip())
-            .and_then(|eip| eip.external)
+        let Some(external) = cluster.eip_view(rule.object.eip()).and_then(|eip| eip.external)
         else {
             continue;
         };
@@ -223,9 +208,7 @@ pub(super) fn unusable_eip(cluster: &Cluster<'_>, report: &mut Report) {
     let mut eips: Vec<_> = objects(&cluster.inventory.ovn_eips).collect();
     eips.sort_by_key(|eip| eip.position);
     for eip in eips {
-        let Some(subnet) = cluster
-            .external_of(eip)
-            .filter(|subnet| !subnet.cidrs.is_empty())
+        let Some(subnet) = cluster.external_of(eip).filter(|subnet| !subnet.cidrs.is_empty())
         else {
             continue;
         };

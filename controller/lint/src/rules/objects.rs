@@ -29,9 +29,6 @@ pub(super) fn refused(cluster: &Cluster<'_>, report: &mut Report) {
 pub(super) fn is_impossible_id(object: &RefusedObject) -> bool {
     let mut problems = object.problems.iter();
     object.kind == Vlan::KIND
-        && object
-            .json
-            .pointer("/spec/id")
-            .is_some_and(serde_json::Value::is_number)
+        && object.json.pointer("/spec/id").is_some_and(serde_json::Value::is_number)
         && problems.any(|problem| problem.field.as_deref() == Some("spec.id"))
 }

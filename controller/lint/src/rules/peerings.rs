@@ -56,10 +56,9 @@ fn peering_problem(cluster: &Cluster<'_>, vpc: &VpcView<'_>, remote: &str) -> Op
         let mut theirs = theirs.iter();
         let other = theirs.find(|other| is_ipv4_net(other) == is_ipv4_net(own));
         match other {
-            Some(other) if other.trunc() != own.trunc() => Some(format!(
-                "an address of {} on {remote}, not {other}",
-                own.trunc()
-            )),
+            Some(other) if other.trunc() != own.trunc() => {
+                Some(format!("an address of {} on {remote}, not {other}", own.trunc()))
+            }
             Some(other) if other.addr() == own.addr() => {
                 Some(format!("another address than {} on {remote}", own.addr()))
             }
@@ -75,11 +74,8 @@ pub(super) fn through_a_peer(cluster: &Cluster<'_>, report: &mut Report) {
             let (Some(net), Some(hop)) = (route.net, route.next_hop) else {
                 continue;
             };
-            let mut peers = vpc
-                .spec
-                .vpc_peerings
-                .iter()
-                .filter_map(|one| cluster.vpc(&one.remote_vpc));
+            let mut peers =
+                vpc.spec.vpc_peerings.iter().filter_map(|one| cluster.vpc(&one.remote_vpc));
             let is_hop = |peer: &&VpcView<'_>| {
                 let theirs = addresses(peer, vpc.name).unwrap_or_default();
                 theirs.iter().any(|address| address.addr() == hop)
@@ -99,10 +95,7 @@ pub(super) fn through_a_peer(cluster: &Cluster<'_>, report: &mut Report) {
                     .field(format!("spec.staticRoutes[{}]", route.index));
                 draft.found(
                     message,
-                    format!(
-                        "Remove the route, or drop the way by a policy of {}.",
-                        peer.name
-                    ),
+                    format!("Remove the route, or drop the way by a policy of {}.", peer.name),
                 );
             }
         }
@@ -143,17 +136,11 @@ pub(super) fn colliding_names(cluster: &Cluster<'_>, report: &mut Report) {
     vpcs.sort_by_key(|vpc| vpc.sourced.position);
     for vpc in vpcs {
         let subnets = cluster.connected_with(vpc).map(|subnet| subnet.name);
-        let peers = vpc
-            .spec
-            .vpc_peerings
-            .iter()
-            .map(|peering| &*peering.remote_vpc);
+        let peers = vpc.spec.vpc_peerings.iter().map(|peering| &*peering.remote_vpc);
         for other in subnets.chain(peers) {
             let pair = format!("Vpc {} with {other}", vpc.name);
             let port = format!("{}-{other}", vpc.name);
-            let (first, owner) = ports
-                .entry(port.clone())
-                .or_insert_with(|| (pair.clone(), vpc));
+            let (first, owner) = ports.entry(port.clone()).or_insert_with(|| (pair.clone(), vpc));
             if *first != pair {
                 let message = format!("{first} and {pair} both need the port name {port}.");
                 let draft = report.about(vpc.sourced).other(owner.sourced);
@@ -168,9 +155,7 @@ pub(super) fn colliding_names(cluster: &Cluster<'_>, report: &mut Report) {
                 vpc.name, subnet.name, vpc.name
             );
             let draft = report.about(subnet.sourced).other(vpc.sourced);
-            draft
-                .field("metadata.name")
-                .found(message, "Rename one of them.");
+            draft.field("metadata.name").found(message, "Rename one of them.");
         }
         if vpc.name.starts_with(|c: char| c.is_ascii_digit()) {
             let message = format!(

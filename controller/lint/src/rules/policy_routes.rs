@@ -29,14 +29,9 @@ pub(super) fn invalid_policy(cluster: &Cluster<'_>, report: &mut Report) {
             let hops = policy.next_hop_ip.split(',');
             let is_wrong_hop = |hop: &str| hop.parse::<IpAddr>().is_err();
             let mut reasons = Vec::new();
-            let other = *first
-                .entry((policy.priority, &policy.match_))
-                .or_insert(index);
+            let other = *first.entry((policy.priority, &policy.match_)).or_insert(index);
             if other != index {
-                reasons.push((
-                    "match",
-                    format!("priority and match are those of policy {other}"),
-                ));
+                reasons.push(("match", format!("priority and match are those of policy {other}")));
             }
             if !PRIORITIES.contains(&policy.priority) {
                 let reason = format!("priority {} is not in 0..32767", policy.priority);
@@ -79,9 +74,7 @@ pub(super) fn invalid_match(cluster: &Cluster<'_>, report: &mut Report) {
                     "Vpc {}, policy {}: {error}; every node would skip the flow and only log it.",
                     vpc.name, policy.index
                 );
-                let draft = report
-                    .about(vpc.sourced)
-                    .field(format!("{}.match", policy.field()));
+                let draft = report.about(vpc.sourced).field(format!("{}.match", policy.field()));
                 draft.found(
                     message,
                     "Correct the match; see ovn-sb(5), column match of Logical_Flow.",
@@ -117,11 +110,7 @@ fn is_routed(
 ) -> bool {
     let mut networks = cluster.router_networks(vpc).into_iter();
     let has_route = routes(vpc).any(|route| {
-        let address = if route.is_by_source {
-            source
-        } else {
-            destination
-        };
+        let address = if route.is_by_source { source } else { destination };
         route.net.is_some_and(|net| net.contains(&address))
     });
     has_route || networks.any(|(_, net)| net.contains(&destination))
@@ -131,10 +120,7 @@ pub(super) fn unrouted_policy(cluster: &Cluster<'_>, report: &mut Report) {
     if !cluster.facts.is_northd_stock {
         return;
     }
-    for vpc in cluster
-        .custom_vpcs()
-        .filter(|vpc| cluster.is_router_known(vpc))
-    {
+    for vpc in cluster.custom_vpcs().filter(|vpc| cluster.is_router_known(vpc)) {
         for policy in Policy::of(cluster, vpc) {
             if policy.next_hops().is_empty() {
                 continue;
@@ -166,9 +152,7 @@ pub(super) fn looped_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
             for hop in policy.next_hops() {
                 let mut probes = Probes::of(cluster, vpc).with_constants(&policy.spec.match_);
                 probes.sources = vec![hop];
-                probes
-                    .destinations
-                    .retain(|destination| *destination != hop);
+                probes.destinations.retain(|destination| *destination != hop);
                 if probes.find(|packet| policy.matches(packet)).is_some() {
                     let draft = report.about(vpc.sourced).field(policy.field());
                     draft.found(message(hop), repair);

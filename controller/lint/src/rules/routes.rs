@@ -25,36 +25,26 @@ impl Route<'_> {
     /// `true` for the default route of a family.
     pub(super) fn is_default(&self, is_ipv4: bool) -> bool {
         !self.is_by_source
-            && self
-                .net
-                .is_some_and(|net| net.prefix_len() == 0 && net.addr().is_ipv4() == is_ipv4)
+            && self.net.is_some_and(|net| net.prefix_len() == 0 && net.addr().is_ipv4() == is_ipv4)
     }
 }
 
 /// Static routes of a VPC.
 pub(super) fn routes<'a>(vpc: &VpcView<'a>) -> impl Iterator<Item = Route<'a>> {
-    vpc.spec
-        .static_routes
-        .iter()
-        .enumerate()
-        .map(|(index, spec)| Route {
-            index,
-            spec,
-            is_by_source: spec.policy == "policySrc",
-            net: read_net(&spec.cidr),
-            next_hop: spec.next_hop_ip.trim().parse().ok(),
-        })
+    vpc.spec.static_routes.iter().enumerate().map(|(index, spec)| Route {
+        index,
+        spec,
+        is_by_source: spec.policy == "policySrc",
+        net: read_net(&spec.cidr),
+        next_hop: spec.next_hop_ip.trim().parse().ok(),
+    })
 }
 
 pub(super) fn no_default_route(cluster: &Cluster<'_>, report: &mut Report) {
     for vpc in cluster.custom_vpcs().filter(|vpc| vpc.has_external()) {
         let external = cluster.externals_of(vpc).next();
         let families: Vec<bool> = match external {
-            Some(subnet) => subnet
-                .cidrs
-                .iter()
-                .map(|net| net.addr().is_ipv4())
-                .collect(),
+            Some(subnet) => subnet.cidrs.iter().map(|net| net.addr().is_ipv4()).collect(),
             // The families are unknown; any default route will do.
             None if routes(vpc).any(|route| route.is_default(true) || route.is_default(false)) => {
                 continue;
@@ -77,10 +67,7 @@ pub(super) fn no_default_route(cluster: &Cluster<'_>, report: &mut Report) {
                 vpc.name
             );
             let draft = report.about(vpc.sourced).field("spec.staticRoutes");
-            draft.found(
-                message,
-                format!("Add a static route {route}, policy: policyDst."),
-            );
+            draft.found(message, format!("Add a static route {route}, policy: policyDst."));
         }
     }
 }
@@ -91,10 +78,7 @@ fn field(route: &Route<'_>) -> String {
 }
 
 pub(super) fn unreachable_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
-    for vpc in cluster
-        .custom_vpcs()
-        .filter(|vpc| cluster.is_router_known(vpc))
-    {
+    for vpc in cluster.custom_vpcs().filter(|vpc| cluster.is_router_known(vpc)) {
         let networks = cluster.router_networks(vpc);
         let is_on_link = |hop: &IpAddr| networks.iter().any(|(_, net)| net.contains(hop));
         let static_hops = routes(vpc)
@@ -103,10 +87,7 @@ pub(super) fn unreachable_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
         let policies = vpc.spec.policy_routes.iter().enumerate();
         let policies = policies.filter(|(_, policy)| policy.action == "reroute");
         let hops = policies.map(|(index, policy)| {
-            (
-                format!("spec.policyRoutes[{index}].nextHopIP"),
-                &policy.next_hop_ip,
-            )
+            (format!("spec.policyRoutes[{index}].nextHopIP"), &policy.next_hop_ip)
         });
         for (field, text) in static_hops.chain(hops) {
             for hop in read_addresses(text).iter().filter(|hop| !is_on_link(hop)) {
@@ -236,9 +217,7 @@ pub(super) fn changing_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
             let texts: BTreeSet<String> = hops.iter().map(|(_, hop)| hop.to_string()).collect();
             if let (Some((index, _)), 2..) = (hops.last(), texts.len()) {
                 let texts: Vec<String> = texts.into_iter().collect();
-                let draft = report
-                    .about(vpc.sourced)
-                    .field(format!("spec.staticRoutes[{index}]"));
+                let draft = report.about(vpc.sourced).field(format!("spec.staticRoutes[{index}]"));
                 draft.found(message(&texts.join(", ")), repair);
             }
         }
@@ -285,10 +264,7 @@ pub(super) fn tied_source_routes(cluster: &Cluster<'_>, report: &mut Report) {
                 );
                 let draft = report.about(vpc.sourced);
                 let draft = draft.field(format!("spec.staticRoutes[{index}]"));
-                draft.found(
-                    message,
-                    "Use policy routes, whose order their priorities give.",
-                );
+                draft.found(message, "Use policy routes, whose order their priorities give.");
             }
         }
     }

@@ -17,15 +17,8 @@ const KEPT_POLICIES: [&str; 3] = ["subnet", "vpc-egress-gateway", "isU2ORoutePol
 /// Key of `external_ids`: the object that a row is of.
 const OWNER: &str = "owner";
 /// Kinds of owners in that key.
-const OWNER_KINDS: [&str; 7] = [
-    "Vpc/",
-    "Subnet/",
-    "OvnEip/",
-    "OvnSnatRule/",
-    "OvnDnatRule/",
-    "OvnFip/",
-    "RouterLBRule/",
-];
+const OWNER_KINDS: [&str; 7] =
+    ["Vpc/", "Subnet/", "OvnEip/", "OvnSnatRule/", "OvnDnatRule/", "OvnFip/", "RouterLBRule/"];
 
 /// Rows of the database, if there is one.
 fn northbound<'c>(cluster: &'c Cluster<'_>) -> Option<&'c NorthboundRows> {
@@ -37,23 +30,16 @@ fn routers<'c, 'a>(
     cluster: &'c Cluster<'a>,
 ) -> impl Iterator<Item = (&'c VpcView<'a>, &'c RouterRows)> {
     let rows = northbound(cluster);
-    cluster
-        .custom_vpcs()
-        .filter_map(move |vpc| Some((vpc, rows?.routers.get(vpc.name)?)))
+    cluster.custom_vpcs().filter_map(move |vpc| Some((vpc, rows?.routers.get(vpc.name)?)))
 }
 
 pub(super) fn former_gateways(cluster: &Cluster<'_>, report: &mut Report) {
     let nodes = cluster.gateway_nodes();
-    let wanted: BTreeSet<&str> = nodes
-        .filter_map(|node| node.node.chassis.as_deref())
-        .collect();
+    let wanted: BTreeSet<&str> = nodes.filter_map(|node| node.node.chassis.as_deref()).collect();
     for (vpc, rows) in routers(cluster).filter(|(vpc, _)| vpc.has_external()) {
         for external in cluster.externals_of(vpc) {
             let port = format!("{}-{}", vpc.name, external.name);
-            let Some(chassis) = rows
-                .chassis
-                .get(&port)
-                .filter(|chassis| !chassis.is_empty())
+            let Some(chassis) = rows.chassis.get(&port).filter(|chassis| !chassis.is_empty())
             else {
                 continue;
             };
@@ -108,10 +94,8 @@ fn wanted_nat(cluster: &Cluster<'_>) -> Vec<(NatType, String, Option<String>)> {
     let inventory = cluster.inventory;
     for rule in objects(&inventory.ovn_snat_rules) {
         if let Some(status) = &rule.object.status {
-            let pairs = [
-                (&status.v4_eip, &status.v4_ip_cidr),
-                (&status.v6_eip, &status.v6_ip_cidr),
-            ];
+            let pairs =
+                [(&status.v4_eip, &status.v4_ip_cidr), (&status.v6_eip, &status.v6_ip_cidr)];
             for (eip, source) in pairs.into_iter().filter(|(eip, _)| !eip.is_empty()) {
                 wanted.push((NatType::Snat, eip.clone(), Some(source.clone())));
             }
@@ -119,10 +103,7 @@ fn wanted_nat(cluster: &Cluster<'_>) -> Vec<(NatType, String, Option<String>)> {
     }
     for rule in objects(&inventory.ovn_fips) {
         if let Some(status) = &rule.object.status {
-            for eip in [&status.v4_eip, &status.v6_eip]
-                .into_iter()
-                .filter(|eip| !eip.is_empty())
-            {
+            for eip in [&status.v4_eip, &status.v6_eip].into_iter().filter(|eip| !eip.is_empty()) {
                 wanted.push((NatType::DnatAndSnat, eip.clone(), None));
             }
         }
@@ -143,9 +124,8 @@ pub(super) fn unmatched_rows(cluster: &Cluster<'_>, report: &mut Report) {
     }
     let wanted = wanted_nat(cluster);
     let dnat: BTreeSet<&str> = objects(&inventory.ovn_dnat_rules).map(name_of).collect();
-    let router_rules: Vec<String> = objects(&inventory.router_lb_rules)
-        .map(|rule| format!("rlr-{}", name_of(rule)))
-        .collect();
+    let router_rules: Vec<String> =
+        objects(&inventory.router_lb_rules).map(|rule| format!("rlr-{}", name_of(rule))).collect();
     for (vpc, rows) in routers(cluster) {
         for row in &rows.nat {
             if !wanted.iter().any(|wanted| is_row(row, wanted)) && !has_pending_rules(cluster) {
@@ -191,16 +171,10 @@ fn missing_rows(cluster: &Cluster<'_>, report: &mut Report) {
         let Some(status) = rule.object.status.as_ref().filter(|status| status.ready) else {
             continue;
         };
-        let wanted = (
-            NatType::Snat,
-            status.v4_eip.clone(),
-            Some(status.v4_ip_cidr.clone()),
-        );
+        let wanted = (NatType::Snat, status.v4_eip.clone(), Some(status.v4_ip_cidr.clone()));
         let nat = rows(&status.vpc).map_or(&[][..], |rows| &rows.nat);
         if !status.v4_eip.is_empty() && !nat.iter().any(|row| is_row(row, &wanted)) {
-            report
-                .about(rule)
-                .found(found("OvnSnatRule", name_of(rule)), repair);
+            report.about(rule).found(found("OvnSnatRule", name_of(rule)), repair);
         }
     }
     for rule in objects(&inventory.ovn_fips) {
@@ -210,9 +184,7 @@ fn missing_rows(cluster: &Cluster<'_>, report: &mut Report) {
         let wanted = (NatType::DnatAndSnat, status.v4_eip.clone(), None);
         let nat = rows(&status.vpc).map_or(&[][..], |rows| &rows.nat);
         if !status.v4_eip.is_empty() && !nat.iter().any(|row| is_row(row, &wanted)) {
-            report
-                .about(rule)
-                .found(found("OvnFip", name_of(rule)), repair);
+            report.about(rule).found(found("OvnFip", name_of(rule)), repair);
         }
     }
     for rule in objects(&inventory.ovn_dnat_rules) {
@@ -221,9 +193,7 @@ fn missing_rows(cluster: &Cluster<'_>, report: &mut Report) {
         };
         let balancers = rows(&status.vpc).map_or(&[][..], |rows| &rows.load_balancers);
         if !balancers.iter().any(|one| one.name == name_of(rule)) {
-            report
-                .about(rule)
-                .found(found("OvnDnatRule", name_of(rule)), repair);
+            report.about(rule).found(found("OvnDnatRule", name_of(rule)), repair);
         }
     }
 }
@@ -240,20 +210,14 @@ pub(super) fn doomed_rows(cluster: &Cluster<'_>, report: &mut Report) {
         .keys()
         .filter(|name| cluster.vpc(name).is_none())
         .filter(|name| **name != cluster.default_vpc());
-    let switches = rows
-        .switches
-        .keys()
-        .filter(|name| cluster.subnet(name).is_none());
+    let switches = rows.switches.keys().filter(|name| cluster.subnet(name).is_none());
     let doomed = routers
         .map(|name| format!("Logical_Router/{name}"))
         .chain(switches.map(|name| format!("Logical_Switch/{name}")));
     for row in doomed {
         let message = format!("{row} is deleted at the next start of Kube-OVN's controller.");
         let draft = report.about_text(row);
-        draft.found(
-            message,
-            "Run the controller with --enable-external-vpc=true.",
-        );
+        draft.found(message, "Run the controller with --enable-external-vpc=true.");
     }
 }
 
@@ -264,14 +228,10 @@ pub(super) fn doomed_balancers(cluster: &Cluster<'_>, report: &mut Report) {
     if !cluster.flags.has_load_balancers {
         return;
     }
-    let dnat: BTreeSet<&str> = objects(&cluster.inventory.ovn_dnat_rules)
-        .map(name_of)
-        .collect();
+    let dnat: BTreeSet<&str> = objects(&cluster.inventory.ovn_dnat_rules).map(name_of).collect();
     let is_of_vpc = |name: &str| {
         cluster.vpcs.iter().any(|vpc| {
-            let rest = name
-                .strip_prefix("vpc-")
-                .and_then(|rest| rest.strip_prefix(vpc.name));
+            let rest = name.strip_prefix("vpc-").and_then(|rest| rest.strip_prefix(vpc.name));
             rest.is_some_and(|rest| rest.ends_with("-load"))
         })
     };
@@ -296,9 +256,7 @@ pub(super) fn doomed_policies(cluster: &Cluster<'_>, report: &mut Report) {
     }
     for (vpc, rows) in routers(cluster) {
         for policy in &rows.policies {
-            let is_kept = KEPT_POLICIES
-                .iter()
-                .any(|key| policy.external_ids.contains_key(*key));
+            let is_kept = KEPT_POLICIES.iter().any(|key| policy.external_ids.contains_key(*key));
             let is_own = vpc
                 .spec
                 .policy_routes
@@ -324,9 +282,7 @@ pub(super) fn two_controllers(cluster: &Cluster<'_>, report: &mut Report) {
         return;
     };
     let routers = rows.routers.values().map(|router| &router.external_ids);
-    let owned = routers
-        .chain(rows.switches.values())
-        .filter_map(|ids| ids.get(OWNER));
+    let owned = routers.chain(rows.switches.values()).filter_map(|ids| ids.get(OWNER));
     let is_ours = |owner: &&String| OWNER_KINDS.iter().any(|kind| owner.starts_with(kind));
     let owned: BTreeSet<&String> = owned.filter(is_ours).collect();
     for owner in owned {

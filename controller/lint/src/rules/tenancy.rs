@@ -56,27 +56,20 @@ pub(super) fn foreign_namespace(cluster: &Cluster<'_>, report: &mut Report) {
             };
             let draft = report.about(subnet.sourced);
             let draft = draft.field(format!("spec.namespaces[{index}]"));
-            draft.found(
-                message,
-                "Add the namespace to the VPC, or remove it from the subnet.",
-            );
+            draft.found(message, "Add the namespace to the VPC, or remove it from the subnet.");
         }
     }
 }
 
 /// `true` if a name begins with `<tenant>-<cluster>-`.
 fn is_of_tenant_cluster(name: &str, tenant: &str) -> bool {
-    let rest = name
-        .strip_prefix(tenant)
-        .and_then(|rest| rest.strip_prefix('-'));
+    let rest = name.strip_prefix(tenant).and_then(|rest| rest.strip_prefix('-'));
     let parts = rest.and_then(|rest| rest.split_once('-'));
     parts.is_some_and(|(cluster, own)| !cluster.is_empty() && !own.is_empty())
 }
 
 fn has_prefix(name: &str, tenant: &str) -> bool {
-    let rest = name
-        .strip_prefix(tenant)
-        .and_then(|rest| rest.strip_prefix('-'));
+    let rest = name.strip_prefix(tenant).and_then(|rest| rest.strip_prefix('-'));
     rest.is_some_and(|rest| !rest.is_empty())
 }
 
@@ -86,12 +79,7 @@ pub(super) fn subnet_names(cluster: &Cluster<'_>, report: &mut Report) {
             continue;
         };
         let mut tenants = vpc.spec.namespaces.iter().chain(&subnet.spec.namespaces);
-        let Some(tenant) = vpc
-            .spec
-            .namespaces
-            .first()
-            .or(subnet.spec.namespaces.first())
-        else {
+        let Some(tenant) = vpc.spec.namespaces.first().or(subnet.spec.namespaces.first()) else {
             continue;
         };
         if !tenants.any(|tenant| is_of_tenant_cluster(subnet.name, tenant)) {
@@ -136,10 +124,9 @@ fn check_prefix<T: InventoryKind>(
     };
     let tenants = &vpc.spec.namespaces;
     let name = name_of(object);
-    if let (Some(tenant), false) = (
-        tenants.first(),
-        tenants.iter().any(|one| has_prefix(name, one)),
-    ) {
+    if let (Some(tenant), false) =
+        (tenants.first(), tenants.iter().any(|one| has_prefix(name, one)))
+    {
         let message = format!("{} {name} lacks the tenant prefix {tenant}-.", T::KIND);
         let draft = report.about(object).field("metadata.name");
         draft.found(message, "Create the object anew with another name.");
@@ -165,10 +152,7 @@ pub(super) fn foreign_pod(cluster: &Cluster<'_>, report: &mut Report) {
             );
             let draft = report.about(pod.sourced).other(subnet.sourced);
             let draft = draft.other(vpc.sourced).field("metadata.annotations");
-            draft.found(
-                message,
-                "Add the namespace to the VPC, or use a network of the tenant.",
-            );
+            draft.found(message, "Add the namespace to the VPC, or use a network of the tenant.");
         }
     }
 }
@@ -187,10 +171,8 @@ pub(super) fn no_wall(cluster: &Cluster<'_>, report: &mut Report) {
                     continue;
                 }
                 let family = if net.addr().is_ipv4() { "ip4" } else { "ip6" };
-                let message = format!(
-                    "Tenants of {} can reach other tenants' addresses in {net}.",
-                    vpc.name
-                );
+                let message =
+                    format!("Tenants of {} can reach other tenants' addresses in {net}.", vpc.name);
                 let repair =
                     format!("Add a policy route: match: {family}.dst == {net}, action: drop.");
                 let draft = report.about(vpc.sourced).other(external.sourced);
@@ -207,9 +189,7 @@ pub(super) fn opened_wall(cluster: &Cluster<'_>, report: &mut Report) {
             for external in cluster.externals_of(vpc) {
                 let mut probes = Probes::of(cluster, vpc).with_constants(&policy.spec.match_);
                 for net in &external.cidrs {
-                    probes
-                        .destinations
-                        .extend(wall_addresses(net, &external.gateways));
+                    probes.destinations.extend(wall_addresses(net, &external.gateways));
                 }
                 let is_external =
                     |address: &IpAddr| external.cidrs.iter().any(|net| net.contains(address));
@@ -249,10 +229,7 @@ pub(super) fn opened_wall(cluster: &Cluster<'_>, report: &mut Report) {
 
 pub(super) fn private_subnet(cluster: &Cluster<'_>, report: &mut Report) {
     for vpc in cluster.custom_vpcs().filter(|vpc| vpc.has_external()) {
-        for subnet in cluster
-            .overlays_of(vpc)
-            .filter(|subnet| subnet.spec.private)
-        {
+        for subnet in cluster.overlays_of(vpc).filter(|subnet| subnet.spec.private) {
             let allowed = match &*subnet.spec.allow_subnets {
                 [] => "its own subnet".to_owned(),
                 allowed => allowed.join(", "),
@@ -270,19 +247,12 @@ pub(super) fn private_subnet(cluster: &Cluster<'_>, report: &mut Report) {
 pub(super) fn overlapping_subnets(cluster: &Cluster<'_>, report: &mut Report) {
     for vpc in &cluster.vpcs {
         let mut ranges: Vec<(Range, IpNet, &SubnetView<'_>)> = (cluster.connected_with(vpc))
-            .flat_map(|subnet| {
-                subnet
-                    .cidrs
-                    .iter()
-                    .map(move |net| ((*net).into(), *net, subnet))
-            })
+            .flat_map(|subnet| subnet.cidrs.iter().map(move |net| ((*net).into(), *net, subnet)))
             .collect();
         check_overlaps(&mut ranges, &mut *report);
         // Underlays of one VLAN are in one layer 2 network.
         let mut of_vlans: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        let underlays = cluster
-            .subnets_of(vpc)
-            .filter(|subnet| subnet.is_underlay());
+        let underlays = cluster.subnets_of(vpc).filter(|subnet| subnet.is_underlay());
         for subnet in underlays.filter(|subnet| !subnet.has_router_port()) {
             let nets = subnet.cidrs.iter().map(|net| ((*net).into(), *net, subnet));
             of_vlans.entry(&subnet.spec.vlan).or_default().extend(nets);
@@ -308,10 +278,8 @@ fn check_overlaps(ranges: &mut [(Range, IpNet, &SubnetView<'_>)], report: &mut R
             } else {
                 [(subnet, net), (other, other_net)]
             };
-            let message = format!(
-                "{} {later_net} overlaps {} {first_net}.",
-                later.name, first.name
-            );
+            let message =
+                format!("{} {later_net} overlaps {} {first_net}.", later.name, first.name);
             let draft = report.about(later.sourced).other(first.sourced);
             let draft = draft.field("spec.cidrBlock");
             draft.found(message, "Use ranges without common addresses in one VPC.");
@@ -331,11 +299,8 @@ pub(super) fn missing_groups(cluster: &Cluster<'_>, report: &mut Report) {
         cluster.inventory.security_groups.get(&key).is_some()
     };
     let missing = |text: &str| {
-        let groups: Vec<&str> = text
-            .split(',')
-            .map(str::trim)
-            .filter(|one| !one.is_empty())
-            .collect();
+        let groups: Vec<&str> =
+            text.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
         (!groups.is_empty() && !groups.iter().any(|group| exists(group))).then(|| groups.join(", "))
     };
     let message = |port: &str, groups: &str| {
@@ -348,10 +313,7 @@ pub(super) fn missing_groups(cluster: &Cluster<'_>, report: &mut Report) {
                 continue;
             };
             if let Some(groups) = missing(text) {
-                let port = format!(
-                    "Pod {}/{}, port of {}",
-                    pod.namespace, pod.name, port.provider
-                );
+                let port = format!("Pod {}/{}, port of {}", pod.namespace, pod.name, port.provider);
                 let draft = report.about(pod.sourced);
                 let draft = draft.field(format!("metadata.annotations[{key}]"));
                 draft.found(message(&port, &groups), repair);

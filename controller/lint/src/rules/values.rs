@@ -32,9 +32,7 @@ fn flannel<'a>(cluster: &Cluster<'a>) -> Option<&'a FlannelValues> {
 
 /// A finding about chart values.
 fn values<'r>(report: &'r mut Report, field: &str) -> Draft<'r> {
-    report
-        .about_text("values")
-        .field(format!("network.{field}"))
+    report.about_text("values").field(format!("network.{field}"))
 }
 
 pub(super) fn required_values(cluster: &Cluster<'_>, report: &mut Report) {
@@ -47,11 +45,7 @@ pub(super) fn required_values(cluster: &Cluster<'_>, report: &mut Report) {
             "Set it to the NIC of each node that carries traffic between nodes.",
         );
     }
-    let multus = cluster
-        .facts
-        .values
-        .as_ref()
-        .and_then(|values| values.multus.as_ref());
+    let multus = cluster.facts.values.as_ref().and_then(|values| values.multus.as_ref());
     if flannel(cluster).is_some() && multus.is_some_and(|multus| !multus.enabled) {
         values(report, "multus.enabled").found(
             "Multus is required, because Kube-OVN is secondary to Flannel.",
@@ -71,10 +65,7 @@ pub(super) fn other_service_range(cluster: &Cluster<'_>, report: &mut Report) {
         let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
         let ranges = ranges.join(",");
         values(report, "kubeOvn.svcCidr").found(
-            format!(
-                "svcCidr is {}, the range of the API server is {ranges}.",
-                kube_ovn.svc_cidr
-            ),
+            format!("svcCidr is {}, the range of the API server is {ranges}.", kube_ovn.svc_cidr),
             format!("Set svcCidr: {ranges}."),
         );
     }
@@ -112,48 +103,18 @@ pub(super) fn overlapping_ranges(cluster: &Cluster<'_>, report: &mut Report) {
     let mut ranges = Vec::new();
     let mut add = |text: &str, name: &str, field, group| {
         let nets = read_nets(text).into_iter();
-        ranges.extend(nets.map(|net| Named {
-            net,
-            name: format!("{name} {net}"),
-            field,
-            group,
-        }));
+        ranges.extend(nets.map(|net| Named { net, name: format!("{name} {net}"), field, group }));
     };
     if let Some(flannel) = flannel(cluster) {
-        add(
-            &flannel.pod_cidr,
-            "flannel.podCidr",
-            Some("flannel.podCidr"),
-            None,
-        );
+        add(&flannel.pod_cidr, "flannel.podCidr", Some("flannel.podCidr"), None);
     }
     if let Some(kube_ovn) = kube_ovn(cluster) {
-        add(
-            &kube_ovn.pod_cidr,
-            "kubeOvn.podCidr",
-            Some("kubeOvn.podCidr"),
-            None,
-        );
-        add(
-            &kube_ovn.svc_cidr,
-            "svcCidr",
-            Some("kubeOvn.svcCidr"),
-            Some("services"),
-        );
-        add(
-            &kube_ovn.join_cidr,
-            "joinCidr",
-            Some("kubeOvn.joinCidr"),
-            None,
-        );
+        add(&kube_ovn.pod_cidr, "kubeOvn.podCidr", Some("kubeOvn.podCidr"), None);
+        add(&kube_ovn.svc_cidr, "svcCidr", Some("kubeOvn.svcCidr"), Some("services"));
+        add(&kube_ovn.join_cidr, "joinCidr", Some("kubeOvn.joinCidr"), None);
     }
     for range in cluster.service_ranges() {
-        add(
-            &range.to_string(),
-            "the API server's range",
-            None,
-            Some("services"),
-        );
+        add(&range.to_string(), "the API server's range", None, Some("services"));
     }
     for subnet in cluster.external_subnets() {
         let name = reference(subnet.sourced);
@@ -161,12 +122,7 @@ pub(super) fn overlapping_ranges(cluster: &Cluster<'_>, report: &mut Report) {
     }
     for node in &cluster.nodes {
         for address in &node.node.addresses {
-            add(
-                &address.to_string(),
-                &reference(node.sourced),
-                None,
-                Some("nodes"),
-            );
+            add(&address.to_string(), &reference(node.sourced), None, Some("nodes"));
         }
     }
     for (place, one) in ranges.iter().enumerate() {
@@ -190,11 +146,7 @@ pub(super) fn overlapping_ranges(cluster: &Cluster<'_>, report: &mut Report) {
 
 pub(super) fn subnet_in_service_range(cluster: &Cluster<'_>, report: &mut Report) {
     let mut ranges = cluster.service_ranges();
-    ranges.extend(
-        kube_ovn(cluster)
-            .into_iter()
-            .flat_map(|values| read_nets(&values.svc_cidr)),
-    );
+    ranges.extend(kube_ovn(cluster).into_iter().flat_map(|values| read_nets(&values.svc_cidr)));
     for vpc in cluster.custom_vpcs() {
         for subnet in cluster.overlays_of(vpc) {
             let mut pairs = subnet
@@ -266,9 +218,7 @@ pub(super) fn tunnel_on_provider_nic(cluster: &Cluster<'_>, report: &mut Report)
             let own = node.node.tunnel_interface.as_deref();
             if let Some(nic) = own.filter(|nic| is_nic(nic)) {
                 let draft = report.about(node.sourced).other(network);
-                draft
-                    .field("metadata.annotations")
-                    .found(message(nic), repair);
+                draft.field("metadata.annotations").found(message(nic), repair);
             }
         }
     }
@@ -293,10 +243,8 @@ pub(super) fn missing_nic(cluster: &Cluster<'_>, report: &mut Report) {
         let wanted = node.node.tunnel_interface.as_deref().or(default);
         let wanted = wanted.filter(|nic| !nic.is_empty() && !nics.iter().any(|one| one == nic));
         if let Some(nic) = wanted {
-            let message = format!(
-                "Node {} has no {nic}, the interface of tunnels.",
-                node.node.name
-            );
+            let message =
+                format!("Node {} has no {nic}, the interface of tunnels.", node.node.name);
             report.about(node.sourced).found(
                 message,
                 "Create the interface, or name another one in the annotation ovn.kubernetes.io/tunnel_interface.",
@@ -306,11 +254,9 @@ pub(super) fn missing_nic(cluster: &Cluster<'_>, report: &mut Report) {
 }
 
 pub(super) fn two_primary_networks(cluster: &Cluster<'_>, report: &mut Report) {
-    if let (Some(_), Some(kube_ovn), Some(false)) = (
-        flannel(cluster),
-        kube_ovn(cluster),
-        cluster.flags.is_secondary,
-    ) {
+    if let (Some(_), Some(kube_ovn), Some(false)) =
+        (flannel(cluster), kube_ovn(cluster), cluster.flags.is_secondary)
+    {
         values(report, "flannel.enabled").found(
             format!(
                 "Kube-OVN allocates an address of {} for every pod that Flannel wires; which CNI wins depends on \
@@ -328,9 +274,7 @@ pub(super) fn host_gateways(cluster: &Cluster<'_>, report: &mut Report) {
     }
     let networks = node_networks(cluster);
     for is_ipv4 in [true, false] {
-        let mut nets = networks
-            .iter()
-            .filter(|net| net.addr().is_ipv4() == is_ipv4);
+        let mut nets = networks.iter().filter(|net| net.addr().is_ipv4() == is_ipv4);
         if let (Some(one), Some(other)) = (nets.next(), nets.next()) {
             values(report, "flannel.backend").found(
                 format!(
@@ -344,10 +288,7 @@ pub(super) fn host_gateways(cluster: &Cluster<'_>, report: &mut Report) {
 
 pub(super) fn other_flannel_network(cluster: &Cluster<'_>, report: &mut Report) {
     let (namespace, name, entry) = FLANNEL_CONFIG;
-    let config = cluster
-        .inventory
-        .config_maps
-        .get(&ObjectKey::namespaced(namespace, name));
+    let config = cluster.inventory.config_maps.get(&ObjectKey::namespaced(namespace, name));
     let (Some(flannel), Some(config)) = (flannel(cluster), config) else {
         return;
     };
@@ -361,9 +302,6 @@ pub(super) fn other_flannel_network(cluster: &Cluster<'_>, report: &mut Report) 
         let message =
             format!("Flannel's Network is {network}, network.flannel.podCidr is {wanted}.");
         let draft = report.about(config).field("data[net-conf.json]");
-        draft.found(
-            message,
-            "Use one range, that of kube-controller-manager's cluster CIDR.",
-        );
+        draft.found(message, "Use one range, that of kube-controller-manager's cluster CIDR.");
     }
 }

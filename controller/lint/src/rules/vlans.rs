@@ -73,10 +73,7 @@ pub(super) fn missing_tag(cluster: &Cluster<'_>, report: &mut Report) {
                 spec.default_interface
             );
             let draft = report.about(vlan).field("spec.id").other(network);
-            draft.found(
-                message,
-                "Set the VLAN number, unless the switch port is an access port.",
-            );
+            draft.found(message, "Set the VLAN number, unless the switch port is an access port.");
         }
     }
 }
@@ -187,10 +184,7 @@ pub(super) fn ignored_exclusion(cluster: &Cluster<'_>, report: &mut Report) {
 fn has_network(node: &NodeView<'_>, spec: &ProviderNetworkSpec) -> bool {
     match &spec.node_selector {
         Some(wanted) => selector::matches(wanted, node.sourced.object.labels()),
-        None => !spec
-            .exclude_nodes
-            .iter()
-            .any(|name| *name == *node.node.name),
+        None => !spec.exclude_nodes.iter().any(|name| *name == *node.node.name),
     }
 }
 
@@ -250,15 +244,7 @@ mod tests {
         for name in ["data.222", "e-1_x.1", "bond0.4094"] {
             assert!(is_vlan_device(name), "{name}");
         }
-        for name in [
-            "eth1",
-            "data.",
-            ".222",
-            "a.b.5",
-            "data.12345",
-            "data.2x",
-            "vlan222",
-        ] {
+        for name in ["eth1", "data.", ".222", "a.b.5", "data.12345", "data.2x", "vlan222"] {
             assert!(!is_vlan_device(name), "{name}");
         }
     }

@@ -15,11 +15,7 @@ fn the_document_lists_the_rules_of_the_table() {
     let (head, list) = text.split_once(MARK).unwrap();
     let mut expected = "\n| rule | severity | finds |\n| --- | --- | --- |\n".to_owned();
     for rule in RULES {
-        let star = if rule.source == Source::Documentation {
-            "\\*"
-        } else {
-            ""
-        };
+        let star = if rule.source == Source::Documentation { "\\*" } else { "" };
         let (id, severity) = (rule.id, rule.severity);
         writeln!(expected, "| {id}{star} | {severity} | {} |", rule.condition).unwrap();
     }

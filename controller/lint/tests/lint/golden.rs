@@ -45,10 +45,7 @@ impl Expected {
         );
         finding.rule == self.rule
             && (finding.object == self.object || without_namespace == self.object)
-            && self
-                .field
-                .as_ref()
-                .is_none_or(|field| finding.field.as_ref() == Some(field))
+            && self.field.as_ref().is_none_or(|field| finding.field.as_ref() == Some(field))
     }
 }
 
@@ -73,42 +70,25 @@ fn check(name: &str) {
     for expected in &scenario.lint {
         let is_known = RULES.iter().any(|rule| rule.id == expected.rule);
         let found = findings.iter().any(|finding| expected.is(finding));
-        assert!(
-            found || !is_known,
-            "{name}: no {} {}",
-            expected.rule,
-            expected.object
-        );
+        assert!(found || !is_known, "{name}: no {} {}", expected.rule, expected.object);
     }
     for finding in findings {
         let is_expected = scenario.lint.iter().any(|expected| expected.is(&finding));
-        assert!(
-            finding.severity != Severity::Error || is_expected,
-            "{name}: {finding:?}"
-        );
+        assert!(finding.severity != Severity::Error || is_expected, "{name}: {finding:?}");
     }
 }
 
 #[test]
 fn the_tenant_as_written_has_notes_only() {
     let (scenario, findings) = lint("01-egress");
-    let rules: BTreeSet<&str> = findings
-        .findings
-        .iter()
-        .map(|finding| finding.rule)
-        .collect();
+    let rules: BTreeSet<&str> = findings.findings.iter().map(|finding| finding.rule).collect();
     let is_known = |id: &&str| RULES.iter().any(|rule| rule.id == *id);
     let notes = scenario.notes.iter().map(String::as_str).filter(is_known);
     assert_eq!(rules, notes.collect(), "{:?}", findings.findings);
     let rules = |set: Set| set.lint().findings.into_iter().map(|finding| finding.rule);
     assert_eq!(
         rules(Set::tenant()).collect::<BTreeSet<_>>(),
-        scenario
-            .notes
-            .iter()
-            .map(String::as_str)
-            .filter(is_known)
-            .collect()
+        scenario.notes.iter().map(String::as_str).filter(is_known).collect()
     );
 }
 

@@ -78,10 +78,7 @@ impl Rows {
 }
 
 fn insert_balancer(txn: &mut TxnBuilder, name: &str) -> patchbay_schemas::typed::Ref<LoadBalancer> {
-    let row = LoadBalancer {
-        name: name.to_owned(),
-        ..Default::default()
-    };
+    let row = LoadBalancer { name: name.to_owned(), ..Default::default() };
     txn.insert(&row).unwrap()
 }
 

@@ -56,10 +56,7 @@ impl Set {
                 continue;
             }
             let identity = identity(&document);
-            let place = self
-                .documents
-                .iter()
-                .position(|one| self::identity(one) == identity);
+            let place = self.documents.iter().position(|one| self::identity(one) == identity);
             match (place, document.get("$delete").is_some()) {
                 (Some(place), true) => drop(self.documents.remove(place)),
                 (Some(place), false) => self.documents[place] = document,
@@ -84,15 +81,6 @@ impl Set {
 
 /// Kind, namespace and name of a document.
 fn identity(document: &Value) -> [String; 3] {
-    let text = |path| {
-        document
-            .pointer(path)
-            .map(ToString::to_string)
-            .unwrap_or_default()
-    };
-    [
-        text("/kind"),
-        text("/metadata/namespace"),
-        text("/metadata/name"),
-    ]
+    let text = |path| document.pointer(path).map(ToString::to_string).unwrap_or_default();
+    [text("/kind"), text("/metadata/namespace"), text("/metadata/name")]
 }

@@ -6,10 +6,7 @@ use crate::set::Set;
 
 fn rules_of(set: &Set, object: &str) -> Vec<&'static str> {
     let findings = set.lint().findings.into_iter();
-    findings
-        .filter(|one| one.object == object)
-        .map(|one| one.rule)
-        .collect()
+    findings.filter(|one| one.object == object).map(|one| one.rule).collect()
 }
 
 /// A VLAN with an annotation, on an interface without and with a tag.

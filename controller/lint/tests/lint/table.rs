@@ -57,9 +57,7 @@ impl Case {
         set.facts.node_interfaces.clone_from(&self.node_interfaces);
         set.facts.is_northd_stock = !self.kube_ovn_northd;
         let findings = set.lint().findings.into_iter();
-        findings
-            .filter(|finding| finding.rule == self.rule)
-            .collect()
+        findings.filter(|finding| finding.rule == self.rule).collect()
     }
 }
 
@@ -87,12 +85,7 @@ fn each_rule_finds_its_mistake_and_not_its_neighbour() {
         let rule = &case.rule;
         let found: Vec<String> = case.findings(&[&case.trigger]).iter().map(place).collect();
         if found != case.expect {
-            writeln!(
-                wrong,
-                "{number} {rule}: {found:?} instead of {:?}",
-                case.expect
-            )
-            .unwrap();
+            writeln!(wrong, "{number} {rule}: {found:?} instead of {:?}", case.expect).unwrap();
         }
         for near in &case.near {
             let found = case.findings(&[&case.trigger, near]);
@@ -117,12 +110,7 @@ fn messages_name_objects_and_corrections() {
     for case in cases() {
         for finding in case.findings(&[&case.trigger]) {
             let (rule, place) = (finding.rule, place(&finding));
-            writeln!(
-                text,
-                "{rule} {place}\n  {}\n  {}",
-                finding.message, finding.repair
-            )
-            .unwrap();
+            writeln!(text, "{rule} {place}\n  {}\n  {}", finding.message, finding.repair).unwrap();
         }
     }
     insta::assert_snapshot!(text);

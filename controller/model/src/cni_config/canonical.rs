@@ -95,10 +95,8 @@ fn node_subnet_range(text: &str) -> Option<String> {
 
 /// One join subnet of each family: the last configured one, or the default.
 fn join_subnets(configured: &str) -> String {
-    let configured: Vec<IpNet> = configured
-        .split(',')
-        .filter_map(|entry| entry.trim().parse().ok())
-        .collect();
+    let configured: Vec<IpNet> =
+        configured.split(',').filter_map(|entry| entry.trim().parse().ok()).collect();
     let of_family = |default: IpNet| {
         let mut configured = configured.iter().rev();
         let family = IpFamily::of_net(default);
@@ -111,9 +109,7 @@ fn join_subnets(configured: &str) -> String {
 /// The transit subnets that a configuration without them has.
 fn transit_subnets(subnets: &str, join_subnets: &str) -> String {
     let nets = |list: &str| -> Vec<IpNet> {
-        let entries = list
-            .split(',')
-            .filter_map(|entry| entry.trim().parse().ok());
+        let entries = list.split(',').filter_map(|entry| entry.trim().parse().ok());
         entries.map(|net: IpNet| net.trunc()).collect()
     };
     let derived = derived_transit_subnets(&nets(subnets), &nets(join_subnets));

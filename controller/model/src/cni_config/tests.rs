@@ -25,17 +25,11 @@ fn a_list_of_one_plugin_is_its_configuration() {
         config.to_json(),
         r#"{"cniVersion":"1.0.0","name":"tenant","netAttachDefName":"","role":"","topology":"layer2","type":"ovn-k8s-cni-overlay"}"#
     );
-    assert_eq!(
-        list(r#"{"type":"bridge"},{"type":"tuning"}"#).unwrap(),
-        None
-    );
+    assert_eq!(list(r#"{"type":"bridge"},{"type":"tuning"}"#).unwrap(), None);
     let error = list(&format!(r#"{plugin},{{"type":"tuning"}}"#)).unwrap_err();
     assert_eq!(error.to_string(), "CNI plugin chaining is not supported");
     let error = list("").unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "error parsing configuration list \"tenant\": no plugins found"
-    );
+    assert_eq!(error, "error parsing configuration list \"tenant\": no plugins found");
 }
 
 #[test]
@@ -63,11 +57,7 @@ fn fields_have_the_types_of_their_go_structs() {
         assert_eq!(read("bridge").unwrap(), None, "{field}");
         let list =
             format!(r#"{{"name":"n","plugins":[{{"type":"ovn-k8s-cni-overlay",{field}}}]}}"#);
-        assert_eq!(
-            CniConfig::from_json(&list).is_err(),
-            read(CNI_PLUGIN).is_err(),
-            "{field}"
-        );
+        assert_eq!(CniConfig::from_json(&list).is_err(), read(CNI_PLUGIN).is_err(), "{field}");
         read(CNI_PLUGIN).map(|config| config.map(|_| ()))
     };
     for field in [
@@ -108,11 +98,7 @@ fn fields_have_the_types_of_their_go_structs() {
 
 #[test]
 fn the_default_network_is_not_user_defined() {
-    for (name, topology) in [
-        ("default", "layer3"),
-        ("ovn-kubernetes", "layer3"),
-        ("n", ""),
-    ] {
+    for (name, topology) in [("default", "layer3"), ("ovn-kubernetes", "layer3"), ("n", "")] {
         let config = CniConfig {
             name: name.to_owned(),
             topology: topology.to_owned(),

@@ -47,13 +47,11 @@ pub(super) fn check(config: &CniConfig, settings: &ClusterSettings) -> Result<()
         return Ok(());
     }
     let pairs = all.iter().enumerate().skip(of_cluster);
-    let overlapping = pairs
-        .filter(|(_, range)| !is_excluded(range))
-        .find_map(|(index, range)| {
-            let mut before = all[..index].iter().filter(|other| !is_excluded(other));
-            let other = before.find(|other| overlap(other.cidr, range.cidr))?;
-            Some((*range, *other))
-        });
+    let overlapping = pairs.filter(|(_, range)| !is_excluded(range)).find_map(|(index, range)| {
+        let mut before = all[..index].iter().filter(|other| !is_excluded(other));
+        let other = before.find(|other| overlap(other.cidr, range.cidr))?;
+        Some((*range, *other))
+    });
     match overlapping {
         Some((range, other)) => Err(ConfigError::Overlap(range, other)),
         None => Ok(()),
@@ -70,12 +68,7 @@ fn are_disjoint(mut ranges: Vec<IpNet>) -> bool {
 
 fn named(purpose: &'static str, cidrs: &[IpNet]) -> Vec<NamedRange> {
     let cidrs = cidrs.iter();
-    cidrs
-        .map(|cidr| NamedRange {
-            purpose,
-            cidr: *cidr,
-        })
-        .collect()
+    cidrs.map(|cidr| NamedRange { purpose, cidr: *cidr }).collect()
 }
 
 /// Transit ranges of a primary layer2 network, one for each of its subnets: the cluster's, or the
@@ -94,9 +87,7 @@ pub fn transit_subnets(
         let family = IpFamily::of_net(subnet);
         let mut ranges = settings.transit_subnets.iter();
         let first = ranges.find(|range| IpFamily::of_net(**range) == family);
-        first
-            .map(|first| find_transit(config, *first, settings))
-            .transpose()
+        first.map(|first| find_transit(config, *first, settings)).transpose()
     });
     let transits: Vec<Option<IpNet>> = transits.collect::<Result<_, _>>()?;
     let texts: Vec<String> = transits.iter().flatten().map(ToString::to_string).collect();
@@ -109,10 +100,8 @@ fn find_transit(
     settings: &ClusterSettings,
 ) -> Result<IpNet, ConfigError> {
     let overlapping = |candidate: IpNet| {
-        let with_transit = CniConfig {
-            transit_subnet: Some(candidate.to_string()),
-            ..config.clone()
-        };
+        let with_transit =
+            CniConfig { transit_subnet: Some(candidate.to_string()), ..config.clone() };
         match check(&with_transit, settings) {
             Ok(()) => Ok(None),
             Err(ConfigError::Overlap(range, other)) if range.cidr == candidate => {

@@ -59,10 +59,9 @@ fn check_families(
     };
     let mut foreign = IpFamily::BOTH.into_iter().filter(is_used);
     match foreign.find(|family| !settings.has_family(*family)) {
-        Some(family) => Err(ConfigError::Family {
-            network: config.name.clone(),
-            family: family.long_name(),
-        }),
+        Some(family) => {
+            Err(ConfigError::Family { network: config.name.clone(), family: family.long_name() })
+        }
         None => Ok(()),
     }
 }
@@ -103,32 +102,17 @@ fn layer2_ranges(config: &CniConfig) -> Result<NetworkRanges, ConfigError> {
             reason: Box::new(reason),
         })
     };
-    let subnets = list(
-        "network subnets",
-        config.subnets.as_deref().unwrap_or_default(),
-    )?;
+    let subnets = list("network subnets", config.subnets.as_deref().unwrap_or_default())?;
     let excluded = list("exclude subnets", text(&config.exclude_subnets))?;
     check_inside(&subnets, "excluded", &excluded)?;
     let reserved = list("reserved subnets", text(&config.reserved_subnets))?;
     check_inside(&subnets, "reserved", &reserved)?;
-    let infrastructure = list(
-        "infrastructure subnets",
-        text(&config.infrastructure_subnets),
-    )?;
+    let infrastructure = list("infrastructure subnets", text(&config.infrastructure_subnets))?;
     check_inside(&subnets, "infrastructure", &infrastructure)?;
     let join = join_subnets(config)?;
     let transit = config.transit_subnet.as_deref().unwrap_or_default();
-    let transit = if config.is_primary() {
-        list("transit subnet", transit)?
-    } else {
-        Vec::new()
-    };
-    Ok(NetworkRanges {
-        subnets,
-        join,
-        transit,
-        excluded,
-    })
+    let transit = if config.is_primary() { list("transit subnet", transit)? } else { Vec::new() };
+    Ok(NetworkRanges { subnets, join, transit, excluded })
 }
 
 fn localnet_ranges(config: &CniConfig) -> Result<NetworkRanges, ConfigError> {
@@ -141,11 +125,7 @@ fn localnet_ranges(config: &CniConfig) -> Result<NetworkRanges, ConfigError> {
     let subnets = list(config.subnets.as_deref().unwrap_or_default())?;
     let excluded = list(text(&config.exclude_subnets))?;
     check_inside(&subnets, "excluded", &excluded)?;
-    Ok(NetworkRanges {
-        subnets,
-        excluded,
-        ..NetworkRanges::default()
-    })
+    Ok(NetworkRanges { subnets, excluded, ..NetworkRanges::default() })
 }
 
 /// One join subnet of each family: the last configured one, or the default.
@@ -193,10 +173,7 @@ fn check_inside(
 ) -> Result<(), ConfigError> {
     let is_outside = |range: &&IpNet| !subnets.iter().any(|subnet| subnet.contains(*range));
     match ranges.iter().find(is_outside) {
-        Some(outside) => Err(ConfigError::Outside {
-            purpose,
-            outside: *outside,
-        }),
+        Some(outside) => Err(ConfigError::Outside { purpose, outside: *outside }),
         None => Ok(()),
     }
 }

@@ -31,10 +31,7 @@ fn checked(config: &Value, settings: &ClusterSettings) -> String {
 #[test]
 fn configurations_of_users_have_the_errors_of_ovn_kubernetes() {
     for (config, expected) in [
-        (
-            json!({"topology": "layer2", "subnets": "10.1.0.0/16"}),
-            "network",
-        ),
+        (json!({"topology": "layer2", "subnets": "10.1.0.0/16"}), "network"),
         (json!({"name": "", "topology": ""}), "none"),
         (
             json!({"topology": "layer2", "netAttachDefName": "blue/other"}),
@@ -56,10 +53,7 @@ fn configurations_of_users_have_the_errors_of_ovn_kubernetes() {
             json!({"topology": "localnet", "role": "primary"}),
             "unexpected network field \"role\" primary for \"localnet\" topology, localnet topology does not allow network roles to be set since its always a secondary network",
         ),
-        (
-            json!({"topology": "layer2", "role": "main"}),
-            "invalid network role value main",
-        ),
+        (json!({"topology": "layer2", "role": "main"}), "invalid network role value main"),
         (
             json!({"topology": "layer2", "ipam": {"type": "host-local"}}),
             "error parsing Network Attachment Definition blue/own: IPAM key is not supported. Use OVN-K provided IPAM via the `subnets` attribute",
@@ -111,10 +105,7 @@ fn configurations_of_users_have_the_errors_of_ovn_kubernetes() {
     ] {
         assert_eq!(checked(&config, &settings()), expected, "{config}");
     }
-    let local = ClusterSettings {
-        gateway_mode: GatewayMode::Local,
-        ..settings()
-    };
+    let local = ClusterSettings { gateway_mode: GatewayMode::Local, ..settings() };
     let uplink = json!({"topology": "layer3", "subnets": "10.1.0.0/16", "uplink": "eth1"});
     assert_eq!(
         checked(&uplink, &local),
@@ -126,10 +117,7 @@ fn configurations_of_users_have_the_errors_of_ovn_kubernetes() {
 fn only_primary_networks_need_the_families_of_the_cluster() {
     let config = |role: &str, topology: &str| json!({"topology": topology, "role": role, "subnets": "fd10::/48", "transitSubnet": "fd98:1::/64"});
     for topology in ["layer3", "layer2", "localnet"] {
-        assert_eq!(
-            checked(&config("secondary", topology), &settings()),
-            "network"
-        );
+        assert_eq!(checked(&config("secondary", topology), &settings()), "network");
     }
     assert_eq!(
         checked(&config("primary", "layer3"), &settings()),
@@ -169,10 +157,7 @@ fn the_transit_range_of_a_network_lies_beside_all_ranges() {
         transit_subnets(&config, &settings).unwrap_or_else(|error| error.to_string())
     };
     assert_eq!(transit("100.88.0.0/16", "100.89.0.0/17"), "100.90.0.0/16");
-    assert_eq!(
-        transit("fd20::/64,10.1.0.0/16", "10.244.0.0/16"),
-        "fd97::/64,100.88.0.0/16"
-    );
+    assert_eq!(transit("fd20::/64,10.1.0.0/16", "10.244.0.0/16"), "fd97::/64,100.88.0.0/16");
     assert_eq!(
         transit("", "10.244.0.0/16"),
         "can't generate transit subnets: failed to parse CIDR \"\": invalid CIDR address: "
@@ -186,10 +171,7 @@ fn the_transit_range_of_a_network_lies_beside_all_ranges() {
 
 #[test]
 fn a_definition_without_transit_range_is_checked_with_the_one_that_it_gets() {
-    let both = ClusterSettings {
-        families: IpFamily::BOTH.to_vec(),
-        ..settings()
-    };
+    let both = ClusterSettings { families: IpFamily::BOTH.to_vec(), ..settings() };
     let layer2 = |subnets: &str| {
         let config = json!({"topology": "layer2", "role": "primary", "subnets": subnets});
         checked(&config, &both)

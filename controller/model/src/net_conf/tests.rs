@@ -34,10 +34,7 @@ fn a_primary_layer3_network() {
     assert_eq!(conf.topology, Topology::Layer3);
     assert_eq!(conf.role, Role::Primary);
     assert_eq!(conf.transport, Transport::Overlay);
-    assert_eq!(
-        texts(&conf.pod_subnets),
-        ["10.10.0.0/16/24", "fd10::/48/64"]
-    );
+    assert_eq!(texts(&conf.pod_subnets), ["10.10.0.0/16/24", "fd10::/48/64"]);
     assert_eq!(texts(&conf.join_subnets), ["100.65.0.0/16", "fd99::/64"]);
     assert!(conf.transit_subnets.is_empty());
 }
@@ -58,10 +55,7 @@ fn a_primary_layer2_network_has_transit_subnets_of_its_families() {
     // They lie beside the other subnets of the network.
     let conf = config("fd20::/64,100.88.0.0/16");
     assert_eq!(texts(&conf.transit_subnets), ["fd97::/64", "100.89.0.0/16"]);
-    assert_eq!(
-        conf.canonical.transit_subnet.as_deref(),
-        Some("100.89.0.0/16,fd97::/64")
-    );
+    assert_eq!(conf.canonical.transit_subnet.as_deref(), Some("100.89.0.0/16,fd97::/64"));
     assert!(NetConf::parse(r#"{"name":"n","subnets":"10.0.0.0/16/24","topology":"layer2","type":"ovn-k8s-cni-overlay"}"#).is_err());
 }
 
@@ -131,19 +125,11 @@ fn mistakes_name_their_field() {
         NetConf::parse(layer2).unwrap_err().to_string(),
         "spec.config: the subnet attribute must be defined for layer2 primary user defined networks"
     );
-    assert_eq!(
-        message(r#","role":"tertiary""#),
-        r#"spec.config: role "tertiary" is not known"#
-    );
+    assert_eq!(message(r#","role":"tertiary""#), r#"spec.config: role "tertiary" is not known"#);
     // Geneve is the default and has no value.
     assert_eq!(
         message(r#","transport":"geneve""#),
         r#"spec.config: transport "geneve" is not known"#
     );
-    assert!(
-        NetConf::parse("{")
-            .unwrap_err()
-            .to_string()
-            .starts_with("spec.config: ")
-    );
+    assert!(NetConf::parse("{").unwrap_err().to_string().starts_with("spec.config: "));
 }

@@ -15,13 +15,8 @@ fn node(id: i64) -> Attachment {
 
 fn key(ranges: &[ConnectRange], subnets: &[&str], attachment: Attachment) -> Option<u16> {
     let ranges = ranges.iter().copied().collect();
-    let subnets = subnets
-        .iter()
-        .map(|subnet| subnet.parse::<IpNet>().unwrap())
-        .collect();
-    port_tunnel_key(&ranges, &subnets, attachment)
-        .ok()
-        .map(TunnelKey::get)
+    let subnets = subnets.iter().map(|subnet| subnet.parse::<IpNet>().unwrap()).collect();
+    port_tunnel_key(&ranges, &subnets, attachment).ok().map(TunnelKey::get)
 }
 
 #[test]
@@ -31,13 +26,7 @@ fn keys_of_layer3_networks_follow_from_block_and_node_id() {
         ("192.168.0.0/16", 24, "192.168.1.0/24", 4, Some(261)),
         ("172.16.0.0/12", 20, "172.16.80.0/20", 100, Some(20_581)),
         ("10.0.16.0/20", 26, "10.0.19.64/26", 30, Some(863)),
-        (
-            "fd00:abcd::/108",
-            116,
-            "fd00:abcd::7000/116",
-            200,
-            Some(28_873),
-        ),
+        ("fd00:abcd::/108", 116, "fd00:abcd::7000/116", 200, Some(28_873)),
         // Stride capped at 5000: block number 17 would need the key 87501.
         ("10.0.0.0/8", 18, "10.4.64.0/18", 2500, None),
         ("10.0.0.0/8", 18, "10.1.128.0/18", 2766, Some(32_767)),
@@ -115,11 +104,7 @@ fn usable_blocks_have_at_least_one_key() {
         ("0.0.0.0/0", 1, 2),
     ];
     for (cidr, prefix, expected) in cases {
-        assert_eq!(
-            range(cidr, prefix).usable_blocks(),
-            expected,
-            "{cidr} p{prefix}"
-        );
+        assert_eq!(range(cidr, prefix).usable_blocks(), expected, "{cidr} p{prefix}");
     }
     assert_eq!(range("192.168.0.0/16", 24).usable_pairs(254), 128);
     assert_eq!(range("192.168.0.0/16", 24).usable_pairs(255), 127);

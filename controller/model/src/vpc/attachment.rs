@@ -98,10 +98,7 @@ mod tests {
         let list = format!(r#"{{"plugins": [{{"type": "tuning", "mtu": "x"}}, {plugin}]}}"#);
         assert_eq!(read(&list), Some(expected.clone()));
         let ipam = format!(r#"{{"type": "macvlan", "provider": 5, "ipam": {plugin}}}"#);
-        let managed = KubeOvnConfig {
-            is_ipam_only: true,
-            ..expected
-        };
+        let managed = KubeOvnConfig { is_ipam_only: true, ..expected };
         assert_eq!(read(&ipam), Some(managed));
     }
 
@@ -112,12 +109,7 @@ mod tests {
         assert_eq!(read(r#"{"plugins": []}"#), None);
         let empty = read(r#"{"type": "kube-ovn", "provider": ""}"#).unwrap();
         assert_eq!(empty.provider, None);
-        for text in [
-            "",
-            "kube-ovn",
-            "[]",
-            r#"{"type": "kube-ovn", "provider": 1}"#,
-        ] {
+        for text in ["", "kube-ovn", "[]", r#"{"type": "kube-ovn", "provider": 1}"#] {
             assert!(KubeOvnConfig::from_json(text).is_err(), "{text}");
         }
     }

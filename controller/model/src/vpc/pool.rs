@@ -102,10 +102,7 @@ impl VpcAddressPool {
     pub fn new(net: IpNet, gateway: IpAddr, excluded: &[AddressRange]) -> Self {
         let usable = usable(net);
         let is_of_family = |range: &&AddressRange| range.first.is_ipv4() == gateway.is_ipv4();
-        let own = AddressRange {
-            first: gateway,
-            last: gateway,
-        };
+        let own = AddressRange { first: gateway, last: gateway };
         let excluded = excluded.iter().filter(is_of_family).chain([&own]);
         let excluded = excluded.map(|range| range.numbers());
         Self {
@@ -182,13 +179,9 @@ impl VpcAddressPool {
     /// neither way, as in Kube-OVN.
     pub fn usage(&self) -> AddressUse {
         let counted = self.used.keys().copied();
-        let counted: BTreeSet<u128> = counted
-            .filter(|address| self.excluding(*address).is_none())
-            .collect();
-        let mut usage = AddressUse {
-            used: counted.len() as u128,
-            ..AddressUse::default()
-        };
+        let counted: BTreeSet<u128> =
+            counted.filter(|address| self.excluding(*address).is_none()).collect();
+        let mut usage = AddressUse { used: counted.len() as u128, ..AddressUse::default() };
         let mut blocked: Vec<RangeInclusive<u128>> =
             self.excluded.iter().map(|(from, to)| *from..=*to).collect();
         blocked.extend(counted.iter().map(|address| *address..=*address));
@@ -248,11 +241,7 @@ impl VpcAddressPool {
 /// Addresses of machines: without the network and the last address, in ranges of more than two.
 fn usable(net: IpNet) -> RangeInclusive<u128> {
     let (first, last) = (number(net.network()), number(net.broadcast()));
-    if last - first < 2 {
-        first..=last
-    } else {
-        first + 1..=last - 1
-    }
+    if last - first < 2 { first..=last } else { first + 1..=last - 1 }
 }
 
 /// Disjoint ranges, clipped to the usable one.
@@ -282,10 +271,8 @@ mod tests {
     use super::*;
 
     fn pool(net: &str, gateway: &str, excluded: &[&str]) -> VpcAddressPool {
-        let excluded: Vec<AddressRange> = excluded
-            .iter()
-            .map(|text| AddressRange::parse(text).unwrap())
-            .collect();
+        let excluded: Vec<AddressRange> =
+            excluded.iter().map(|text| AddressRange::parse(text).unwrap()).collect();
         VpcAddressPool::new(net.parse().unwrap(), gateway.parse().unwrap(), &excluded)
     }
 
@@ -295,15 +282,10 @@ mod tests {
 
     #[test]
     fn the_lowest_free_address_comes_first() {
-        let mut pool = pool(
-            "77.220.68.96/27",
-            "77.220.68.97",
-            &["77.220.68.96..77.220.68.98"],
-        );
+        let mut pool = pool("77.220.68.96/27", "77.220.68.97", &["77.220.68.96..77.220.68.98"]);
         pool.take(address("77.220.68.100"), "a").unwrap();
-        let next: Vec<String> = (0..3)
-            .map(|at| pool.allocate(&at.to_string()).unwrap().to_string())
-            .collect();
+        let next: Vec<String> =
+            (0..3).map(|at| pool.allocate(&at.to_string()).unwrap().to_string()).collect();
         assert_eq!(next, ["77.220.68.99", "77.220.68.101", "77.220.68.102"]);
     }
 

@@ -58,10 +58,7 @@ pub struct AttachmentProvider {
 impl AttachmentProvider {
     /// Provider of the attachment definition with this name in a namespace.
     pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        }
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
 }
 

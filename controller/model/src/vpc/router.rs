@@ -82,18 +82,9 @@ impl StaticRoute {
         let hop = read_address(&format!("{field}.nextHopIP"), next_hop.trim())?;
         if hop.is_ipv6() != is_ipv6 {
             let reason = format!("is of another IP family than {prefix}");
-            return Err(FieldProblem::of_text(
-                format!("{field}.nextHopIP"),
-                next_hop,
-                &reason,
-            ));
+            return Err(FieldProblem::of_text(format!("{field}.nextHopIP"), next_hop, &reason));
         }
-        Ok(Self {
-            is_of_source,
-            prefix,
-            next_hop: hop,
-            table: table.to_owned(),
-        })
+        Ok(Self { is_of_source, prefix, next_hop: hop, table: table.to_owned() })
     }
 }
 
@@ -107,8 +98,7 @@ fn read_prefix(text: &str) -> Option<(String, bool)> {
 }
 
 fn read_address(field: &str, text: &str) -> Result<IpAddr, FieldProblem> {
-    text.parse()
-        .map_err(|_| FieldProblem::of_text(field, text, "is not an address"))
+    text.parse().map_err(|_| FieldProblem::of_text(field, text, "is not an address"))
 }
 
 /// Action of a policy.
@@ -162,9 +152,8 @@ impl PolicyRoute {
                 let field = format!("{field}.nextHopIP");
                 let hops = next_hops.split(',').map(str::trim);
                 let hops = hops.filter(|hop| !hop.is_empty());
-                let mut hops: Vec<IpAddr> = hops
-                    .map(|hop| read_address(&field, hop))
-                    .collect::<Result<_, _>>()?;
+                let mut hops: Vec<IpAddr> =
+                    hops.map(|hop| read_address(&field, hop)).collect::<Result<_, _>>()?;
                 hops.sort_unstable();
                 hops.dedup();
                 if hops.is_empty() {
@@ -178,11 +167,7 @@ impl PolicyRoute {
                 return Err(FieldProblem::of_text(field, action, reason));
             }
         };
-        Ok(Self {
-            priority,
-            expression: expression.to_owned(),
-            action,
-        })
+        Ok(Self { priority, expression: expression.to_owned(), action })
     }
 }
 
@@ -210,16 +195,12 @@ impl Peering {
         let texts = texts.filter(|text| !text.is_empty());
         let networks = texts.map(|text| {
             let reason = "is not an address with the length of its network";
-            text.parse()
-                .map_err(|_| FieldProblem::of_text(&field, text, reason))
+            text.parse().map_err(|_| FieldProblem::of_text(&field, text, reason))
         });
         let networks: Vec<IpNet> = networks.collect::<Result<_, _>>()?;
         if networks.is_empty() {
             return Err(FieldProblem::new(field, "an address is required"));
         }
-        Ok(Self {
-            remote: remote.into(),
-            networks,
-        })
+        Ok(Self { remote: remote.into(), networks })
     }
 }

@@ -113,10 +113,7 @@ pub struct Connection {
 impl VpcScene {
     /// Judges the subnets of the objects.
     pub fn new(objects: VpcObjects) -> Self {
-        let mut scene = Self {
-            objects,
-            standings: BTreeMap::new(),
-        };
+        let mut scene = Self { objects, standings: BTreeMap::new() };
         scene.standings = scene.judge_all();
         scene
     }
@@ -161,15 +158,10 @@ impl VpcScene {
         }
         let own = || subnet.nets.iter();
         for other in others {
-            let overlapping = other
-                .nets
-                .iter()
-                .find(|net| own().any(|own| overlap(own.net, net.net)));
+            let overlapping =
+                other.nets.iter().find(|net| own().any(|own| overlap(own.net, net.net)));
             if let Some(net) = overlapping {
-                return Err(SubnetProblem::Overlap {
-                    other: other.name.clone(),
-                    range: net.net,
-                });
+                return Err(SubnetProblem::Overlap { other: other.name.clone(), range: net.net });
             }
         }
         Ok(())
@@ -215,19 +207,14 @@ impl VpcScene {
             }
         };
         let connections = subnets.into_iter().map(|subnet| Connection {
-            chassis: self
-                .external_subnet(&subnet)
-                .and_then(|_| self.chassis_of(&vpc.name)),
+            chassis: self.external_subnet(&subnet).and_then(|_| self.chassis_of(&vpc.name)),
             subnet,
         });
         connections.collect()
     }
 
     fn external_subnet(&self, name: &Arc<str>) -> Result<&VpcSubnet, ConnectionProblem> {
-        let problem = |reason: String| ConnectionProblem::Subnet {
-            subnet: name.clone(),
-            reason,
-        };
+        let problem = |reason: String| ConnectionProblem::Subnet { subnet: name.clone(), reason };
         let subnet = self.usable_subnet(name).map_err(problem)?;
         let reason = if !subnet.is_underlay() {
             "it has no spec.vlan"
@@ -286,12 +273,7 @@ impl VpcScene {
         let (Some(mac), false) = (&eip.mac, networks.is_empty()) else {
             return Err(problem("it has no address yet"));
         };
-        Ok(ExternalPort {
-            subnet,
-            networks,
-            mac: mac.as_str().into(),
-            chassis,
-        })
+        Ok(ExternalPort { subnet, networks, mac: mac.as_str().into(), chassis })
     }
 
     /// External ports that a VPC has.
@@ -372,10 +354,7 @@ impl VpcScene {
         let name = request.subnet.as_ref().map_err(Clone::clone)?;
         let subnet = self
             .usable_subnet(name)
-            .map_err(|reason| PortProblem::Subnet {
-                subnet: name.clone(),
-                reason,
-            })?;
+            .map_err(|reason| PortProblem::Subnet { subnet: name.clone(), reason })?;
         let namespace = &request.pod.namespace;
         let vpc = self.objects.vpcs.get(&subnet.vpc);
         let is_foreign = |vpc: &&Vpc| !vpc.namespaces.iter().any(|one| **one == **namespace);

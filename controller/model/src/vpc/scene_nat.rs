@@ -56,10 +56,8 @@ pub(super) fn resolve(scene: &VpcScene) -> BTreeMap<NatKey, Result<WiredNat, Nat
     };
     let mut ordered: Vec<&NatRule> = scene.objects.nats.values().flatten().collect();
     ordered.sort_by_key(|rule| rule.position);
-    let mut resolved: BTreeMap<NatKey, Result<WiredNat, NatProblem>> = ordered
-        .into_iter()
-        .map(|rule| (rule.key.clone(), claims.resolve(rule)))
-        .collect();
+    let mut resolved: BTreeMap<NatKey, Result<WiredNat, NatProblem>> =
+        ordered.into_iter().map(|rule| (rule.key.clone(), claims.resolve(rule))).collect();
     for (key, rule) in &scene.objects.nats {
         if let Err(problem) = rule {
             resolved.insert(key.clone(), Err(problem.clone().into()));
@@ -86,10 +84,7 @@ impl Claims<'_> {
         let of_port = self.ports.get(&*eip.name);
         let owner = of_port.or_else(|| self.owners.get(&eip.name));
         if let Some(owner) = owner.filter(|owner| **owner != inner.vpc) {
-            return Err(NatProblem::Foreign {
-                eip: eip.name.clone(),
-                owner: owner.clone(),
-            });
+            return Err(NatProblem::Foreign { eip: eip.name.clone(), owner: owner.clone() });
         }
         let rows = rows(rule.key.kind, eip, &inner);
         if rows.is_empty() {
@@ -122,24 +117,17 @@ impl Claims<'_> {
         let claimed: Vec<String> = rows.iter().map(claim).collect();
         for what in &claimed {
             if let Some(other) = self.used.get(what) {
-                return Err(NatProblem::Taken {
-                    what: what.clone(),
-                    other: other.to_string(),
-                });
+                return Err(NatProblem::Taken { what: what.clone(), other: other.to_string() });
             }
         }
         let claimed = claimed.into_iter();
-        self.used
-            .extend(claimed.map(|what| (what, rule.key.clone())));
+        self.used.extend(claimed.map(|what| (what, rule.key.clone())));
         Ok(())
     }
 }
 
 fn check_eip(eip: &Eip) -> Result<(), NatProblem> {
-    let not_ready = |reason: String| NatProblem::EipNotReady {
-        eip: eip.name.clone(),
-        reason,
-    };
+    let not_ready = |reason: String| NatProblem::EipNotReady { eip: eip.name.clone(), reason };
     if let Some(problem) = &eip.problem {
         return Err(not_ready(problem.to_string()));
     }
@@ -170,8 +158,7 @@ fn inner(scene: &VpcScene, rule: &NatRule) -> Result<Inner, NatProblem> {
             };
             let read = |name, text: &Option<String>, is_ipv6| {
                 let text = text.as_deref();
-                text.map(|text| logical(name, text, is_ipv6, is_range))
-                    .transpose()
+                text.map(|text| logical(name, text, is_ipv6, is_range)).transpose()
             };
             Ok(Inner {
                 vpc: vpc.clone(),
@@ -191,18 +178,10 @@ fn inner(scene: &VpcScene, rule: &NatRule) -> Result<Inner, NatProblem> {
                 let net = nets.find(|net| net.net.addr().is_ipv6() == is_ipv6)?;
                 Some(format_net(net.net))
             };
-            Ok(Inner {
-                vpc: subnet.vpc.clone(),
-                v4: range(false),
-                v6: range(true),
-                machine: None,
-            })
+            Ok(Inner { vpc: subnet.vpc.clone(), v4: range(false), v6: range(true), machine: None })
         }
         NatTarget::Port(name) => {
-            let problem = |reason: String| NatProblem::Target {
-                field: "spec.ipName",
-                reason,
-            };
+            let problem = |reason: String| NatProblem::Target { field: "spec.ipName", reason };
             let port = scene.objects.ports.get(name);
             let port = port.ok_or_else(|| problem(format!("there is no IP {name}")))?;
             let subnet = scene.usable_subnet(&port.subnet);
@@ -256,10 +235,7 @@ fn rows(kind: NatKind, eip: &Eip, inner: &Inner) -> Vec<NatRow> {
     };
     let (e4, e6) = (external(false), external(true));
     let pair = |external: Option<&IpAddr>, logical: &Option<String>| {
-        Some(NatRow {
-            external: external?.to_string(),
-            logical: logical.clone()?,
-        })
+        Some(NatRow { external: external?.to_string(), logical: logical.clone()? })
     };
     let (v4, v6) = (&inner.v4, &inner.v6);
     let rows: Vec<NatRow> = [pair(e4, v4), pair(e6, v6)].into_iter().flatten().collect();

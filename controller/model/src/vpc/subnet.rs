@@ -83,15 +83,8 @@ impl SubnetNet {
                 .parse()
                 .map_err(|_| FieldProblem::of_text(CIDR, text, "is not a range with its length"))?;
             let net = net.trunc();
-            if nets
-                .iter()
-                .any(|other| other.net.addr().is_ipv4() == net.addr().is_ipv4())
-            {
-                return Err(FieldProblem::of_text(
-                    CIDR,
-                    cidrs,
-                    "has two ranges of one family",
-                ));
+            if nets.iter().any(|other| other.net.addr().is_ipv4() == net.addr().is_ipv4()) {
+                return Err(FieldProblem::of_text(CIDR, cidrs, "has two ranges of one family"));
             }
             if net.prefix_len() == net.max_prefix_len() {
                 return Err(FieldProblem::of_text(CIDR, text, "has one address only"));
@@ -105,9 +98,8 @@ impl SubnetNet {
             let address: IpAddr = text
                 .parse()
                 .map_err(|_| FieldProblem::of_text(GATEWAY, text, "is not an address"))?;
-            let of_family = nets
-                .iter_mut()
-                .find(|net| net.net.addr().is_ipv4() == address.is_ipv4());
+            let of_family =
+                nets.iter_mut().find(|net| net.net.addr().is_ipv4() == address.is_ipv4());
             let Some(net) = of_family.filter(|net| is_host(net.net, address)) else {
                 let reason = format!("is not an address of a machine in {cidrs}");
                 return Err(FieldProblem::of_text(GATEWAY, text, &reason));
@@ -143,10 +135,7 @@ mod tests {
 
     fn read(cidrs: &str, gateways: &str) -> Result<Vec<String>, String> {
         let nets = SubnetNet::read(cidrs, gateways).map_err(|problem| problem.to_string())?;
-        Ok(nets
-            .iter()
-            .map(|net| net.gateway_net().to_string())
-            .collect())
+        Ok(nets.iter().map(|net| net.gateway_net().to_string()).collect())
     }
 
     #[test]
@@ -163,16 +152,8 @@ mod tests {
     #[test]
     fn ranges_and_gateways_that_cannot_be_used_are_refused() {
         for (cidrs, gateways, expected) in [
-            (
-                "10.0.0.0",
-                "",
-                "spec.cidrBlock: \"10.0.0.0\" is not a range with its length",
-            ),
-            (
-                "10.0.0.0/32",
-                "",
-                "spec.cidrBlock: \"10.0.0.0/32\" has one address only",
-            ),
+            ("10.0.0.0", "", "spec.cidrBlock: \"10.0.0.0\" is not a range with its length"),
+            ("10.0.0.0/32", "", "spec.cidrBlock: \"10.0.0.0/32\" has one address only"),
             (
                 "10.0.0.0/24,10.0.1.0/24",
                 "",
@@ -188,11 +169,7 @@ mod tests {
                 "10.0.0.255",
                 "spec.gateway: \"10.0.0.255\" is not an address of a machine in 10.0.0.0/24",
             ),
-            (
-                "",
-                "10.0.0.1",
-                "spec.gateway: \"10.0.0.1\" is not an address of a machine in ",
-            ),
+            ("", "10.0.0.1", "spec.gateway: \"10.0.0.1\" is not an address of a machine in "),
         ] {
             assert_eq!(read(cidrs, gateways).unwrap_err(), expected);
         }

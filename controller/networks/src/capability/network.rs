@@ -23,14 +23,10 @@ impl Topologies {
         reader.shared(&SharedKey::Services);
         // Its rows refer to address sets, which come first.
         let is_advertised = self.is_advertised(prefix, reader)
-            && reader
-                .read(&Cell::Zone)
-                .families()
-                .into_iter()
-                .all(|family| {
-                    let nodes = advertised::node_addresses_name(family);
-                    reader.row(self.tables.address_sets, &nodes).is_some()
-                });
+            && reader.read(&Cell::Zone).families().into_iter().all(|family| {
+                let nodes = advertised::node_addresses_name(family);
+                reader.row(self.tables.address_sets, &nodes).is_some()
+            });
         let inputs = read_network(reader, prefix);
         if follows_nodes(inputs, prefix) {
             reader.read(&Cell::Nodes);
@@ -128,10 +124,7 @@ impl Topologies {
     /// only one.
     fn known_columns(&self, acl: &Acl, reader: &Reader<'_, Self>) -> Acl {
         let has_tiers = reader.has_column(self.tables.acls, "tier");
-        Acl {
-            tier: if has_tiers { acl.tier } else { 0 },
-            ..acl.clone()
-        }
+        Acl { tier: if has_tiers { acl.tier } else { 0 }, ..acl.clone() }
     }
 
     fn router(&self, made: &RouterRows, reader: &Reader<'_, Self>, rows: &mut Rows) {
@@ -143,20 +136,17 @@ impl Topologies {
             added.holds(tables.router_groups, group.as_str());
         }
         for port in &made.ports {
-            rows.put(tables.router_ports, &port.port)
-                .held_by(tables.ports_of_router, name);
+            rows.put(tables.router_ports, &port.port).held_by(tables.ports_of_router, name);
             if let Some(chassis) = &port.gateway_chassis {
                 rows.put(tables.chassis, chassis)
                     .held_by(tables.port_chassis, port.port.name.as_str());
             }
         }
         for route in &made.static_routes {
-            rows.put(tables.routes, &as_row(route))
-                .held_by(tables.routes_of_router, name);
+            rows.put(tables.routes, &as_row(route)).held_by(tables.routes_of_router, name);
         }
         for policy in &made.policies {
-            rows.put(tables.policies, policy)
-                .held_by(tables.router_policies, name);
+            rows.put(tables.policies, policy).held_by(tables.router_policies, name);
         }
         // A database from before NAT had matches cannot select packets for the host.
         let has_match = reader.has_column(tables.nats, "match");
@@ -165,12 +155,10 @@ impl Topologies {
         for made in nats.filter(|made| has_match || made.nat.r#match.is_empty()) {
             if !is_shared {
                 if let Some(nat) = self.own_nat(made, reader) {
-                    rows.put(tables.own_nats, &nat)
-                        .held_by(tables.own_nats_of_router, name);
+                    rows.put(tables.own_nats, &nat).held_by(tables.own_nats_of_router, name);
                 }
             } else if made.destinations == Destinations::All {
-                rows.put(tables.nats, &made.nat)
-                    .held_by(tables.router_nats, name);
+                rows.put(tables.nats, &made.nat).held_by(tables.router_nats, name);
             }
         }
     }
@@ -210,8 +198,7 @@ impl Topologies {
                 rows.put(tables.localnet_ports, &port.into())
                     .held_by(tables.localnet_ports_of_switch, name);
             } else {
-                rows.put(tables.switch_ports, &as_row(port))
-                    .held_by(tables.ports_of_switch, name);
+                rows.put(tables.switch_ports, &as_row(port)).held_by(tables.ports_of_switch, name);
             }
         }
         // A database from before there were tiers has no such action.

@@ -24,20 +24,14 @@ impl Topologies {
         let is_unread =
             inputs.network(prefix).is_none() && reader.read(&Cell::Unread).may_have_prefix(prefix);
         if is_unread || lacks_place(inputs, prefix) {
-            return Links {
-                keeps_rest: true,
-                rows: LinkRows::None,
-            };
+            return Links { keeps_rest: true, rows: LinkRows::None };
         }
         let rows = match (topology(inputs, prefix), remotes(inputs, prefix)) {
             (Some(Topology::Layer2), _) => LinkRows::OfEachNode,
             (_, Some(remotes)) => LinkRows::Common(remotes),
             (_, None) => LinkRows::None,
         };
-        Links {
-            keeps_rest: self.is_shared_database(reader),
-            rows,
-        }
+        Links { keeps_rest: self.is_shared_database(reader), rows }
     }
 
     pub(super) fn remote(
@@ -64,9 +58,9 @@ impl Topologies {
             (LinkRows::OfEachNode, _) => {
                 remote_layer2_rows(read_rendered(reader, prefix), prefix, node)
             }
-            (LinkRows::Common(remotes), known) => known
-                .as_ref()
-                .and_then(|known| remotes.rows(&known.node, &known.way)),
+            (LinkRows::Common(remotes), known) => {
+                known.as_ref().and_then(|known| remotes.rows(&known.node, &known.way))
+            }
         };
         let Some(mut made) = made else {
             // As in OVN-Kubernetes, what leads to a node stays while its annotations are
@@ -92,8 +86,7 @@ impl Topologies {
                 .held_by(tables.ports_of_router, made.router.clone());
         }
         for route in &made.static_routes {
-            rows.put(tables.routes, route)
-                .held_by(tables.routes_of_router, made.router.clone());
+            rows.put(tables.routes, route).held_by(tables.routes_of_router, made.router.clone());
         }
     }
 
@@ -108,10 +101,7 @@ impl Topologies {
                 continue;
             };
             let is_same = |key| known.options.get_str(key) == port.options.get_str(key);
-            let kept = PortRow {
-                options: known.options.clone(),
-                ..port.clone()
-            };
+            let kept = PortRow { options: known.options.clone(), ..port.clone() };
             let has_routes = || {
                 let own = reader.owned().filter(|row| row.is_of(self.tables.routes));
                 let own = own.filter_map(|row| reader.typed::<RouteRow>(row.view()).ok());
@@ -161,14 +151,8 @@ impl Topologies {
         let Shared::MadeNames(names) = &*shared else {
             return true;
         };
-        let holdings = [
-            tables.ports_of_router,
-            tables.routes_of_router,
-            tables.ports_of_switch,
-        ];
-        let mut holders = holdings
-            .into_iter()
-            .flat_map(|holding| reader.holders(holding, row));
+        let holdings = [tables.ports_of_router, tables.routes_of_router, tables.ports_of_switch];
+        let mut holders = holdings.into_iter().flat_map(|holding| reader.holders(holding, row));
         !holders.all(|holder| names.contains(holder.name()))
     }
 }

@@ -63,9 +63,7 @@ impl Topologies {
     ) -> Vec<&'a Arc<str>> {
         let is_on = inputs.settings().has_feature(Feature::RouteAdvertisements);
         let prefixes = prefixes(inputs).filter(|_| is_on);
-        prefixes
-            .filter(|prefix| self.is_advertised(prefix, reader))
-            .collect()
+        prefixes.filter(|prefix| self.is_advertised(prefix, reader)).collect()
     }
 
     /// Address sets of nodes. Once they are there, they stay.
@@ -133,10 +131,7 @@ impl Topologies {
         let former = reader.row(tables.router_ports_groups, group.name.as_str());
         let former = former.filter(|_| is_partial);
         let former = former.and_then(|row| row.column("ports"));
-        let former = former
-            .into_iter()
-            .flat_map(Datum::atoms)
-            .filter_map(Atom::as_uuid);
+        let former = former.into_iter().flat_map(Datum::atoms).filter_map(Atom::as_uuid);
         rows.put(
             tables.router_ports_groups,
             &PortsOfRouters {

@@ -34,10 +34,7 @@ fn dual_stack_layer2_with_addresses_of_its_own() {
         printed.contains("  trtor-GR_green_l2_n2 0a:58:c3:f8:4b:ae 100.88.0.6/31,fd97::6/127 |")
     );
     assert!(printed.contains("ipv6_prefix=fd20:: mcast"), "{printed}");
-    assert!(
-        printed.contains("allow-related ip6.src==fd20::1 |"),
-        "{printed}"
-    );
+    assert!(printed.contains("allow-related ip6.src==fd20::1 |"), "{printed}");
 }
 
 #[test]
@@ -47,10 +44,7 @@ fn a_layer3_network_has_its_addresses_in_the_order_of_the_nodes_subnets() {
         "cidr: 10.10.0.0/16, hostSubnet: 24}, {cidr: 'fd10::/48', hostSubnet: 64",
     );
     let mut inventory = inventory(&(CLUSTER.to_owned() + &layer3));
-    let settings = ClusterSettings {
-        features: [Feature::Multicast].into(),
-        ..dual_stack()
-    };
+    let settings = ClusterSettings { features: [Feature::Multicast].into(), ..dual_stack() };
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &settings, &now).unwrap();
     let mut objects = network_objects(&inventory, &settings);
@@ -86,10 +80,7 @@ fn all_transit_subnets_have_addresses_whatever_the_families_of_the_network() {
     let mac = mac_address("fd97::4".parse().unwrap());
     let port = format!("  trtor-GR_mixed_n1 {mac} 100.88.0.4/31,fd97::4/127 |");
     let gateway = "100.65.0.2/16,100.88.0.5/31,fd97::5/127,fd99::2/64 |";
-    let routes = [
-        "  route fd99::2 via fd97::5 |",
-        "  route fd99::3 via fd97::7 |",
-    ];
+    let routes = ["  route fd99::2 via fd97::5 |", "  route fd99::3 via fd97::7 |"];
     let printed = print(&rows_with(&yaml, "n1", &dual_stack()).networks[0]);
     for line in [&port, gateway].into_iter().chain(routes) {
         assert!(printed.contains(line), "{line}\n{printed}");
@@ -99,10 +90,7 @@ fn all_transit_subnets_have_addresses_whatever_the_families_of_the_network() {
     for route in routes {
         assert!(!printed.contains(route), "{route}\n{printed}");
     }
-    for route in [
-        "  route 100.65.0.2 via 100.88.0.5 |",
-        "  route 100.65.0.3 via 100.88.0.7 |",
-    ] {
+    for route in ["  route 100.65.0.2 via 100.88.0.5 |", "  route 100.65.0.3 via 100.88.0.7 |"] {
         assert!(printed.contains(route), "{route}\n{printed}");
     }
 }
@@ -110,16 +98,8 @@ fn all_transit_subnets_have_addresses_whatever_the_families_of_the_network() {
 #[test]
 fn gateway_and_node_have_addresses_of_the_ranges_that_are_set_aside() {
     for (config, gateway, node) in [
-        (
-            "infrastructureSubnets: [10.20.0.4/30]",
-            "10.20.0.4",
-            "10.20.0.5",
-        ),
-        (
-            "infrastructureSubnets: [10.20.0.0/30]",
-            "10.20.0.1",
-            "10.20.0.2",
-        ),
+        ("infrastructureSubnets: [10.20.0.4/30]", "10.20.0.4", "10.20.0.5"),
+        ("infrastructureSubnets: [10.20.0.0/30]", "10.20.0.1", "10.20.0.2"),
         (
             "infrastructureSubnets: [10.20.255.255/32, 10.20.0.9/32, 10.20.0.7/32]",
             "10.20.0.9",
@@ -139,28 +119,18 @@ fn gateway_and_node_have_addresses_of_the_ranges_that_are_set_aside() {
     ] {
         let network = LAYER2.replace("10.20.0.0/16]", &format!("10.20.0.0/16], {config}"));
         let rows = rows(&(CLUSTER.to_owned() + &network), "n1");
-        let NetworkRows {
-            routers, switches, ..
-        } = &rows.networks[0];
+        let NetworkRows { routers, switches, .. } = &rows.networks[0];
         let port = &routers[0].ports[0].port;
-        assert!(
-            port.networks.contains(&format!("{gateway}/16")),
-            "{config}: {port:?}"
-        );
+        assert!(port.networks.contains(&format!("{gateway}/16")), "{config}: {port:?}");
         let port = &switches[0].ports[1];
         assert!(
-            port.addresses
-                .iter()
-                .any(|address| address.ends_with(&format!(" {node}"))),
+            port.addresses.iter().any(|address| address.ends_with(&format!(" {node}"))),
             "{config}: {port:?}"
         );
     }
     let full =
         "10.20.0.0/16], infrastructureSubnets: [10.20.0.8/32], defaultGatewayIPs: [10.20.0.8]";
-    let rows = rows(
-        &(CLUSTER.to_owned() + &LAYER2.replace("10.20.0.0/16]", full)),
-        "n1",
-    );
+    let rows = rows(&(CLUSTER.to_owned() + &LAYER2.replace("10.20.0.0/16]", full)), "n1");
     assert_eq!(
         rows.skipped[0].reason.to_string(),
         "infrastructureSubnets in 10.20.0.0/16 are too small for the addresses of the router and of the node itself"

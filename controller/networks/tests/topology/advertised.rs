@@ -45,9 +45,7 @@ impl Zone {
         let groups = self.rows::<PortGroup>().into_iter();
         let groups = groups
             .filter(|group| group.external_ids["k8s.ovn.org/owner-type"] == "AdvertisedNetwork");
-        groups
-            .map(|group| (group.name, group.ports.len()))
-            .collect()
+        groups.map(|group| (group.name, group.ports.len())).collect()
     }
 
     fn pass_acls(&self) -> usize {
@@ -77,36 +75,21 @@ fn rows_follow_what_is_advertised_on_the_node() {
         ("not accepted any more", on_rack("a", "False"), true),
         ("not known", networks(BY_RA, "", &features), true),
         ("not readable", networks(Some("ra"), "", &features), true),
-        (
-            "egress IPs only",
-            networks(BY_RA, &only_egress, &features),
-            false,
-        ),
+        ("egress IPs only", networks(BY_RA, &only_egress, &features), false),
         ("accepted again", on_rack("a", "True"), true),
         ("none again", without, false),
     ];
     for (step, inputs, is_advertised) in steps {
         zone.settle(&inputs);
-        let (nats, acls) = if is_advertised {
-            ((3, 1), 1)
-        } else {
-            ((0, 3), 0)
-        };
+        let (nats, acls) = if is_advertised { ((3, 1), 1) } else { ((0, 3), 0) };
         assert_eq!(zone.nats(), nats, "{step}");
         assert_eq!(zone.pass_acls(), acls, "{step}");
         let ports: Vec<usize> = zone.isolated_ports().into_values().collect();
         assert_eq!(ports, [acls], "{step}");
-        let subnets: &[&str] = if is_advertised {
-            &["10.10.0.0/16"]
-        } else {
-            &[]
-        };
+        let subnets: &[&str] = if is_advertised { &["10.10.0.0/16"] } else { &[] };
         assert_eq!(zone.set("advertised-network-subnets"), subnets, "{step}");
     }
-    assert_eq!(
-        zone.set("node-ips"),
-        ["172.18.0.2", "172.18.0.3", "192.168.5.2"]
-    );
+    assert_eq!(zone.set("node-ips"), ["172.18.0.2", "172.18.0.3", "192.168.5.2"]);
 }
 
 /// As in OVN-Kubernetes, which makes the switch again when advertising changes, but not the port of
@@ -121,10 +104,7 @@ fn the_switch_excludes_the_nodes_address_after_advertising_has_changed() {
         let config = switches.next().unwrap().other_config;
         config.get("exclude_ips").cloned()
     };
-    let (off, on) = (
-        networks(None, "", &features),
-        networks(BY_RA, &accepted, &features),
-    );
+    let (off, on) = (networks(None, "", &features), networks(BY_RA, &accepted, &features));
     let mut zone = Zone::new();
     zone.settle(&off);
     assert_eq!(excluded(&zone), None);
@@ -180,11 +160,9 @@ fn without_the_feature_nothing_is_advertised() {
 fn address_sets_of_nodes_are_there_before_the_first_network_is() {
     let mut zone = Zone::new();
     let nodes = ["172.18.0.2", "172.18.0.3", "192.168.5.2"];
-    for (features, addresses) in [
-        (&[][..], &[][..]),
-        (&[Feature::RouteAdvertisements], &[]),
-        (&[Feature::EgressIp], &nodes),
-    ] {
+    for (features, addresses) in
+        [(&[][..], &[][..]), (&[Feature::RouteAdvertisements], &[]), (&[Feature::EgressIp], &nodes)]
+    {
         let settings = ipv4_settings(features);
         zone.settle(&zone_networks(TWO_NODES, &settings, None));
         assert_eq!(zone.set("node-ips"), addresses, "{features:?}");

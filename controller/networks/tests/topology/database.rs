@@ -82,11 +82,8 @@ impl World {
 
     /// Plans and commits.
     fn commit(&mut self, networks: &ZoneObjects) -> Counts {
-        let change = self
-            .controller
-            .plan(networks, &self.database.snapshot())
-            .into_change()
-            .unwrap();
+        let change =
+            self.controller.plan(networks, &self.database.snapshot()).into_change().unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(transaction.operations()).unwrap();
         }
@@ -99,11 +96,7 @@ impl World {
         let snapshot = self.database.snapshot();
         let mut fresh = Engine::<Topologies>::new(UuidSource::seeded(3));
         for controller in [&mut self.controller, &mut fresh] {
-            let again = controller
-                .plan(networks, &snapshot)
-                .into_change()
-                .unwrap()
-                .transaction;
+            let again = controller.plan(networks, &snapshot).into_change().unwrap().transaction;
             let again = again.map(|again| again.operations().to_vec());
             assert!(again.is_none(), "{again:?}");
         }
@@ -117,9 +110,7 @@ impl World {
 
     pub(crate) fn one<T: TableRow>(&self, is_it: impl Fn(&T) -> bool) -> (Ref<T>, T) {
         let mut rows = self.rows().into_iter().filter(|(_, row)| is_it(row));
-        let found = rows
-            .next()
-            .unwrap_or_else(|| panic!("no such row in {}", T::TABLE));
+        let found = rows.next().unwrap_or_else(|| panic!("no such row in {}", T::TABLE));
         assert!(rows.next().is_none());
         found
     }
@@ -153,30 +144,20 @@ fn all_rows_are_made_and_hold_each_other() {
     let mut world = World::new();
     world.edit(|txn| {
         let name = "ovnkube-default".to_owned();
-        txn.insert(&Copp {
-            name,
-            ..Copp::default()
-        })
-        .unwrap();
+        txn.insert(&Copp { name, ..Copp::default() }).unwrap();
     });
     let counts = world.pass(&two_nodes());
     // 10 meters, 2 bands, 2 address sets. The Copp row is there, and lacks its meters. Of the
     // network: 2 routers, 5 ports, chassis, 3 NAT rows with 1 address of IPv6, 2 policies, 4 MAC
     // bindings, 11 routes, 4 switches, 8 ports, 3 ACLs, 3 load balancer groups, 2 port groups.
-    assert_eq!(
-        (counts.inserted, counts.changed, counts.deleted),
-        (63, 1, 0)
-    );
+    assert_eq!((counts.inserted, counts.changed, counts.deleted), (63, 1, 0));
     let (_, router) = world.router();
     assert!(router.copp.is_some());
     assert_eq!((router.ports.len(), router.static_routes.len()), (3, 6));
     assert_eq!((router.policies.len(), router.nat.len()), (2, 1));
     let (_, gateway) = world.one(|router: &LogicalRouter| router.name == "GR_blue_l3_n1");
     assert_eq!((gateway.ports.len(), gateway.static_routes.len()), (2, 5));
-    assert_eq!(
-        (gateway.nat.len(), gateway.load_balancer_group.len()),
-        (3, 2)
-    );
+    assert_eq!((gateway.nat.len(), gateway.load_balancer_group.len()), (3, 2));
     assert_eq!(world.rows::<StaticMacBinding>().len(), 4);
     assert_eq!(world.router_port().1.gateway_chassis.len(), 1);
     let (_, switch) = world.switch();
@@ -212,10 +193,7 @@ fn missing_and_wrong_rows_are_repaired_and_foreign_ones_stay() {
             port.peer = Some("theirs".to_owned());
         })
         .unwrap();
-        let pod = LogicalSwitchPort {
-            name: "pod".to_owned(),
-            ..LogicalSwitchPort::default()
-        };
+        let pod = LogicalSwitchPort { name: "pod".to_owned(), ..LogicalSwitchPort::default() };
         let pod = txn.insert(&pod).unwrap();
         txn.modify(switch, |switch| {
             switch.ports.insert(pod);
@@ -234,10 +212,8 @@ fn missing_and_wrong_rows_are_repaired_and_foreign_ones_stay() {
     assert_eq!(port.peer.as_deref(), Some("theirs"));
     assert_eq!(world.switch().1.ports.len(), 3);
     // In a database with OVN-Kubernetes' default network, no row of a network goes.
-    let router = LogicalRouter {
-        name: "ovn_cluster_router".to_owned(),
-        ..LogicalRouter::default()
-    };
+    let router =
+        LogicalRouter { name: "ovn_cluster_router".to_owned(), ..LogicalRouter::default() };
     world.edit(|txn| {
         txn.insert(&router).unwrap();
     });
@@ -250,11 +226,8 @@ fn a_removed_network_leaves_no_rows() {
     let mut world = World::new();
     let mut networks = two_nodes();
     world.edit(|txn| {
-        txn.insert(&LogicalSwitch {
-            name: "theirs".to_owned(),
-            ..LogicalSwitch::default()
-        })
-        .unwrap();
+        txn.insert(&LogicalSwitch { name: "theirs".to_owned(), ..LogicalSwitch::default() })
+            .unwrap();
     });
     remove_networks(&mut networks);
     world.pass(&networks);
@@ -322,8 +295,7 @@ fn rows_of_removed_nodes_are_removed() {
                 ..LogicalRouterStaticRoute::default()
             };
             let [route, other] = [(); 2].map(|()| txn.insert(&route).unwrap());
-            txn.add(router, LogicalRouter::STATIC_ROUTES, [route])
-                .unwrap();
+            txn.add(router, LogicalRouter::STATIC_ROUTES, [route]).unwrap();
             let router = LogicalRouter {
                 name: format!("theirs-{node}"),
                 static_routes: [other].into(),

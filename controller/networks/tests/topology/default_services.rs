@@ -29,9 +29,7 @@ fn a_service_in_the_namespace_of_a_network_is_reached_by_that_network_only() {
     let kubernetes = service("default", "kubernetes", "10.96.0.1");
     let dns = service("green", "dns", "10.96.0.10");
     let settings = ClusterSettings {
-        reachable_default_services: ["default/kubernetes", "green/dns"]
-            .map(str::to_owned)
-            .to_vec(),
+        reachable_default_services: ["default/kubernetes", "green/dns"].map(str::to_owned).to_vec(),
         ..ipv4_settings(&[])
     };
     let yaml = format!("{}{GREEN}{kubernetes}{dns}", TWO_NODES.trim_end());

@@ -32,10 +32,7 @@ fn a_layer2_network_has_a_port_to_the_fabric_and_no_tunnel_keys() {
     ] {
         assert!(printed.contains(line), "{line}\n{printed}");
     }
-    assert!(
-        !printed.contains("n2") && !printed.contains("interconn"),
-        "{printed}"
-    );
+    assert!(!printed.contains("n2") && !printed.contains("interconn"), "{printed}");
 }
 
 #[test]
@@ -45,14 +42,8 @@ fn a_layer3_network_has_no_transit_switch() {
     let rows = rows(&yaml, "n1");
     assert_eq!(rows.skipped, []);
     let printed = print(&rows.networks[0]);
-    assert!(
-        !printed.contains("transit") && !printed.contains("n2"),
-        "{printed}"
-    );
+    assert!(!printed.contains("transit") && !printed.contains("n2"), "{printed}");
     let route = "  route 10.30.0.0/16 via 100.65.0.1 | ";
     let nat = "  snat 10.30.0.0/16 to 169.254.0.11  | ";
-    assert!(
-        printed.contains(route) && printed.contains(nat),
-        "{printed}"
-    );
+    assert!(printed.contains(route) && printed.contains(nat), "{printed}");
 }

@@ -29,12 +29,7 @@ const FIRST: Gateway = Gateway {
 };
 
 fn networks(network: &str, gateway: Gateway) -> ZoneObjects {
-    let Gateway {
-        chassis,
-        mac,
-        address,
-        next_hop,
-    } = gateway;
+    let Gateway { chassis, mac, address, next_hop } = gateway;
     let yaml = format!(
         r#"
 apiVersion: v1
@@ -135,10 +130,7 @@ fn without_a_gateway_pods_have_the_way_to_the_host() {
              - apiVersion: k8s.ovn.org/v1\n  kind: UserDefinedNetwork\n  \
              metadata: {{name: net, namespace: blue}}\n  spec: {network}{DISABLED}"
         );
-        let settings = ClusterSettings {
-            gateway_mode: mode,
-            ..ipv4_settings(&[])
-        };
+        let settings = ClusterSettings { gateway_mode: mode, ..ipv4_settings(&[]) };
         let mut zone = Zone::new();
         zone.settle(&zone_networks(&yaml, &settings, None));
         let routers = zone.rows::<LogicalRouter>().into_iter();

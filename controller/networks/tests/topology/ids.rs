@@ -62,12 +62,7 @@ fn names(zone: &Zone) -> Vec<String> {
 /// The rows of a network once the ids of the zone's node come one after the other, and that they
 /// stay when the ids are lost again.
 fn rows_by_ids(network: &str) -> [Vec<String>; 4] {
-    let missing: [&[&str]; 4] = [
-        &[NODE_ID, NODE_CHASSIS_ID],
-        &[NODE_ID],
-        &[NODE_CHASSIS_ID],
-        &[],
-    ];
+    let missing: [&[&str]; 4] = [&[NODE_ID, NODE_CHASSIS_ID], &[NODE_ID], &[NODE_CHASSIS_ID], &[]];
     missing.map(|missing| {
         let mut zone = Zone::new();
         zone.settle(&networks(network, &[NODE_ID, NODE_CHASSIS_ID]));

@@ -86,10 +86,7 @@ fn zone_rows(objects: &NetworkObjects<'_>, zone: &str, settings: &ClusterSetting
         }
         Some(rows)
     });
-    ZoneRows {
-        networks: rows.collect(),
-        skipped: skipped_networks(&networks),
-    }
+    ZoneRows { networks: rows.collect(), skipped: skipped_networks(&networks) }
 }
 
 fn rows_with(yaml: &str, zone: &str, settings: &ClusterSettings) -> ZoneRows {
@@ -101,10 +98,7 @@ fn rows_with(yaml: &str, zone: &str, settings: &ClusterSettings) -> ZoneRows {
 
 /// Settings of a cluster with both families.
 fn dual_stack() -> ClusterSettings {
-    ClusterSettings {
-        families: IpFamily::BOTH.to_vec(),
-        ..ClusterSettings::default()
-    }
+    ClusterSettings { families: IpFamily::BOTH.to_vec(), ..ClusterSettings::default() }
 }
 
 fn rows(yaml: &str, zone: &str) -> ZoneRows {
@@ -115,10 +109,7 @@ fn rows(yaml: &str, zone: &str) -> ZoneRows {
 fn print(network: &NetworkRows) -> String {
     let mut out = String::new();
     let map = |map: &std::collections::BTreeMap<String, String>| {
-        map.iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect::<Vec<_>>()
-            .join(" ")
+        map.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
     };
     let set = |set: &std::collections::BTreeSet<String>| {
         set.iter().cloned().collect::<Vec<_>>().join(",")
@@ -126,14 +117,8 @@ fn print(network: &NetworkRows) -> String {
     for group in &network.load_balancer_groups {
         writeln!(out, "group {}", group.name).unwrap();
     }
-    for RouterRows {
-        router,
-        ports,
-        static_routes,
-        policies,
-        nats,
-        load_balancer_groups,
-    } in &network.routers
+    for RouterRows { router, ports, static_routes, policies, nats, load_balancer_groups } in
+        &network.routers
     {
         writeln!(
             out,
@@ -144,11 +129,7 @@ fn print(network: &NetworkRows) -> String {
             load_balancer_groups.join(",")
         )
         .unwrap();
-        for RouterPortRows {
-            port,
-            gateway_chassis,
-        } in ports
-        {
+        for RouterPortRows { port, gateway_chassis } in ports {
             write!(
                 out,
                 "  {} {} {} | {} | {}",
@@ -163,12 +144,8 @@ fn print(network: &NetworkRows) -> String {
                 write!(out, " | {}", map(&port.ipv6_ra_configs)).unwrap();
             }
             if let Some(chassis) = gateway_chassis {
-                write!(
-                    out,
-                    " | {} on {} {}",
-                    chassis.name, chassis.chassis_name, chassis.priority
-                )
-                .unwrap();
+                write!(out, " | {} on {} {}", chassis.name, chassis.chassis_name, chassis.priority)
+                    .unwrap();
             }
             out.push('\n');
         }
@@ -198,13 +175,7 @@ fn print(network: &NetworkRows) -> String {
             .unwrap();
         }
     }
-    for SwitchRows {
-        switch,
-        ports,
-        acls,
-        load_balancer_groups,
-    } in &network.switches
-    {
+    for SwitchRows { switch, ports, acls, load_balancer_groups } in &network.switches {
         let groups = load_balancer_groups.join(",");
         writeln!(
             out,
@@ -405,14 +376,8 @@ fn dual_stack_layer3() {
         printed.contains("rtos-blue_l3_n1 0a:58:0a:0a:00:01 10.10.0.1/24,fd10:0:0:1::1/64 | "),
         "{printed}"
     );
-    assert!(
-        printed.contains("  route fd10:0:0:2::/64 via fd97::3 | ic-node=n2"),
-        "{printed}"
-    );
-    assert!(
-        printed.contains("ipv6_prefix=fd10:0:0:1:: subnet=10.10.0.0/24"),
-        "{printed}"
-    );
+    assert!(printed.contains("  route fd10:0:0:2::/64 via fd97::3 | ic-node=n2"), "{printed}");
+    assert!(printed.contains("ipv6_prefix=fd10:0:0:1:: subnet=10.10.0.0/24"), "{printed}");
     assert!(
         printed.contains("tstor-n2 \"remote\" 0a:58:64:58:00:03 100.88.0.3/16 fd97::3/64 |"),
         "{printed}"
@@ -436,16 +401,10 @@ fn secondary_networks_have_no_way_out() {
     let layer2 = &rows.networks[1];
     assert!(layer2.routers.is_empty() && layer2.port_groups.is_empty());
     assert_eq!(layer2.switches[0].ports.len(), 0);
-    assert_eq!(
-        layer2.switches[0].switch.other_config["requested-tnl-key"],
-        "16711685"
-    );
+    assert_eq!(layer2.switches[0].switch.other_config["requested-tnl-key"], "16711685");
     // The option of cluster routers in local gateway mode does not depend on the role.
     assert!(!layer3.contains("ct-commit-all"));
-    let settings = ClusterSettings {
-        gateway_mode: GatewayMode::Local,
-        ..ipv4_settings(&[])
-    };
+    let settings = ClusterSettings { gateway_mode: GatewayMode::Local, ..ipv4_settings(&[]) };
     let local = print(&rows_with(&yaml, "n1", &settings).networks[0]);
     assert!(local.contains("ct-commit-all=true"), "{local}");
 }
@@ -475,10 +434,7 @@ spec:
     assert!(
         flat.contains("br-ex_cluster_udn_flat_n1 \"localnet\" unknown | network_name=physnet |")
     );
-    let uplink = routed.replace(
-        "namespaceSelector:",
-        "uplinks: [eth1]\n  namespaceSelector:",
-    );
+    let uplink = routed.replace("namespaceSelector:", "uplinks: [eth1]\n  namespaceSelector:");
     let settings = ipv4_settings(&[Feature::Uplink]);
     let uplink = rows_with(&(CLUSTER.to_owned() + &uplink), "n1", &settings);
     let uplink = print(&uplink.networks[0]);

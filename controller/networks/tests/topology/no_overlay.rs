@@ -23,10 +23,8 @@ const NETWORK: &str = "
 ";
 
 fn networks(outbound: &str, mode: GatewayMode, is_advertised: bool) -> ZoneObjects {
-    let settings = ClusterSettings {
-        gateway_mode: mode,
-        ..ipv4_settings(&[Feature::RouteAdvertisements])
-    };
+    let settings =
+        ClusterSettings { gateway_mode: mode, ..ipv4_settings(&[Feature::RouteAdvertisements]) };
     let network = NETWORK.trim_start().replace("OUTBOUND", outbound);
     let mut yaml = TWO_NODES.to_owned() + &network;
     if is_advertised {
@@ -38,9 +36,7 @@ fn networks(outbound: &str, mode: GatewayMode, is_advertised: bool) -> ZoneObjec
 /// NAT of the pods on cluster router and gateway router: subnet, match and exempted set.
 fn nats(outbound: &str, mode: GatewayMode, is_advertised: bool) -> Vec<(String, String, bool)> {
     let networks = networks(outbound, mode, is_advertised);
-    let rows = network_rows(&networks, "cluster_udn_flat")
-        .unwrap()
-        .unwrap();
+    let rows = network_rows(&networks, "cluster_udn_flat").unwrap().unwrap();
     let nats = rows.routers.into_iter().flat_map(|router| router.nats);
     let shown = nats.filter_map(|NatRows { nat, destinations }| {
         let is_exempting = match destinations {
@@ -143,9 +139,7 @@ fn the_address_set_goes_after_the_rows_that_refer_to_it() {
             };
             (
                 sets.iter().filter(is_exempting).count(),
-                nats.iter()
-                    .filter(|nat| nat.exempted_ext_ips.is_some())
-                    .count(),
+                nats.iter().filter(|nat| nat.exempted_ext_ips.is_some()).count(),
             )
         };
         for step in [Some("Enabled"), Some("Disabled"), Some("Enabled"), None] {
@@ -168,9 +162,7 @@ fn the_address_sets_have_the_families_of_the_network() {
     };
     let network = NETWORK.trim_start().replace("OUTBOUND", "Enabled");
     let networks = zone_networks(&(TWO_NODES.to_owned() + &network), &settings, None);
-    let rows = network_rows(&networks, "cluster_udn_flat")
-        .unwrap()
-        .unwrap();
+    let rows = network_rows(&networks, "cluster_udn_flat").unwrap().unwrap();
     let sets = rows.address_sets.iter();
     let families: Vec<&str> = sets.map(|set| &*set.external_ids["ip-family"]).collect();
     assert_eq!(families, ["v4"]);

@@ -70,10 +70,8 @@ fn rows_to(world: &World, node: &str) -> Vec<String> {
     });
     let ports = world.rows::<LogicalSwitchPort>().into_iter();
     let ports = ports.filter(|(_, port)| port.name == format!("blue_l3_tstor-{node}"));
-    let mut found: Vec<String> = routes
-        .map(|(_, route)| route.ip_prefix)
-        .chain(ports.map(|(_, port)| port.name))
-        .collect();
+    let mut found: Vec<String> =
+        routes.map(|(_, route)| route.ip_prefix).chain(ports.map(|(_, port)| port.name)).collect();
     found.sort();
     found
 }
@@ -97,10 +95,7 @@ fn a_node_without_a_subnet_is_not_led_to() {
     // Another node gets the subnet.
     world.pass(&with_subnets(&["10.10.1.0/24", "", "10.10.2.0/24"]));
     assert_eq!(rows_to(&world, "n2"), ["100.65.0.3/32", "blue_l3_tstor-n2"]);
-    assert_eq!(
-        rows_to(&world, "n3"),
-        ["10.10.2.0/24", "100.65.0.4/32", "blue_l3_tstor-n3"]
-    );
+    assert_eq!(rows_to(&world, "n3"), ["10.10.2.0/24", "100.65.0.4/32", "blue_l3_tstor-n3"]);
     // The node is gone.
     world.pass(&with_subnets(&["10.10.1.0/24"]));
     assert_eq!(rows_to(&world, "n2"), [""; 0]);
@@ -128,13 +123,7 @@ fn routes_to_n2(world: &World) -> Vec<String> {
 
 #[test]
 fn a_node_keeps_its_route_when_its_subnet_is_refused() {
-    for wrong in [
-        "0.0.0.0/0",
-        "10.20.0.0/24",
-        "10.10.0.0/16",
-        "10.10.1.0/24",
-        "not a subnet",
-    ] {
+    for wrong in ["0.0.0.0/0", "10.20.0.0/24", "10.10.0.0/16", "10.10.1.0/24", "not a subnet"] {
         let mut world = World::new();
         world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
         assert_eq!(routes_to_n2(&world), ["10.10.2.0/24"]);
@@ -154,15 +143,8 @@ fn the_route_to_a_replaced_subnet_stays_until_another_node_has_it() {
     assert_eq!(rows_to(&world, "n2"), both);
     world.restart();
     assert_eq!(world.pass(&replaced), Counts::default());
-    world.pass(&with_subnets(&[
-        "10.10.1.0/24",
-        "10.10.3.0/24",
-        "10.10.2.0/24",
-    ]));
-    assert_eq!(
-        rows_to(&world, "n2"),
-        [&["10.10.3.0/24"], &rest[..]].concat()
-    );
+    world.pass(&with_subnets(&["10.10.1.0/24", "10.10.3.0/24", "10.10.2.0/24"]));
+    assert_eq!(rows_to(&world, "n2"), [&["10.10.3.0/24"], &rest[..]].concat());
     assert!(rows_to(&world, "n3").contains(&"10.10.2.0/24".to_owned()));
 }
 
@@ -246,10 +228,7 @@ fn a_zone_without_a_subnet_leads_to_other_nodes_only() {
     assert_eq!(rows_to(&world, "n2"), to_n2);
     assert_eq!(rows_to(&world, "n1"), ["blue_l3_tstor-n1"]);
     // What follows from the subnet stays when it is withdrawn.
-    assert_eq!(
-        world.pass(&with_subnets(&["", "10.10.2.0/24"])),
-        Counts::default()
-    );
+    assert_eq!(world.pass(&with_subnets(&["", "10.10.2.0/24"])), Counts::default());
 }
 
 #[test]
@@ -265,19 +244,13 @@ fn rows_of_the_own_node_stay_when_its_subnet_is_refused() {
     let mut world = World::new();
     world.pass(&with_subnets(&["10.10.1.0/24", "10.10.2.0/24"]));
     for (wrong, reason) in [
-        (
-            "10.30.0.0/24",
-            "subnet 10.30.0.0/24 is outside of the network's subnets",
-        ),
+        ("10.30.0.0/24", "subnet 10.30.0.0/24 is outside of the network's subnets"),
         ("not a subnet", "subnets of the network cannot be read"),
     ] {
         let networks = with_subnets(&[wrong, "10.10.2.0/24"]);
         assert_eq!(world.pass(&networks), Counts::default());
         let skipped = skipped_networks(&networks);
-        assert_eq!(
-            skipped[0].reason.to_string(),
-            format!("the node's {reason}")
-        );
+        assert_eq!(skipped[0].reason.to_string(), format!("the node's {reason}"));
         // Another node may have the subnet, to which no route leads past the zone's own switch.
         let networks = with_subnets(&[wrong, "10.10.1.0/24"]);
         assert_eq!(world.pass(&networks), Counts::default());

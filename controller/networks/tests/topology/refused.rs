@@ -70,39 +70,18 @@ fn rows_of_a_definition_that_gets_an_error_stay_as_they_were() {
     let localnet = r#""topology":"localnet","subnets":"10.20.0.0/24","physicalNetworkName":"p""#;
     for (good, refused) in [
         (layer2, layer2.replace("10.20.0.0/16", "10.96.0.0/20")),
-        (
-            layer2,
-            layer2.replace("10.20.0.0/16", "10.20.0.0/16,fd20::/64"),
-        ),
-        (
-            layer2,
-            format!(r#"{layer2},"mtu":1300,"reservedSubnets":"10.30.0.0/24""#),
-        ),
-        (
-            layer2,
-            format!(r#"{layer2},"mtu":1300,"joinSubnet":"10.20.4.0/24""#),
-        ),
+        (layer2, layer2.replace("10.20.0.0/16", "10.20.0.0/16,fd20::/64")),
+        (layer2, format!(r#"{layer2},"mtu":1300,"reservedSubnets":"10.30.0.0/24""#)),
+        (layer2, format!(r#"{layer2},"mtu":1300,"joinSubnet":"10.20.4.0/24""#)),
         (layer3, layer3.replace("10.20.0.0/16", "10.129.0.0/16")),
-        (
-            layer3,
-            format!(r#"{layer3},"allowPersistentIPs":true"#).replace("/24", "/25"),
-        ),
-        (
-            localnet,
-            format!(r#"{localnet},"vlanID":5,"excludeSubnets":"10.30.0.0/24""#),
-        ),
-        (
-            localnet,
-            format!(r#"{localnet},"vlanID":5,"joinSubnet":"10.30.0.0/24""#),
-        ),
+        (layer3, format!(r#"{layer3},"allowPersistentIPs":true"#).replace("/24", "/25")),
+        (localnet, format!(r#"{localnet},"vlanID":5,"excludeSubnets":"10.30.0.0/24""#)),
+        (localnet, format!(r#"{localnet},"vlanID":5,"joinSubnet":"10.30.0.0/24""#)),
     ] {
         let mut zone = Zone::new();
         zone.settle(&network(good));
         let before = shown(&zone);
-        assert!(
-            before.1.iter().any(|row| row.contains("10.20.0.0")),
-            "{before:?}"
-        );
+        assert!(before.1.iter().any(|row| row.contains("10.20.0.0")), "{before:?}");
         let refused = network(&refused);
         zone.settle(&refused);
         assert_eq!(shown(&zone), before);

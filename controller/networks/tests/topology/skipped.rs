@@ -8,9 +8,7 @@ use super::{CLUSTER, LAYER2, LAYER3, ZoneRows, dual_stack, inventory, rows, rows
 /// The networks that are skipped, and why.
 fn reasons(rows: &ZoneRows) -> Vec<String> {
     let skipped = rows.skipped.iter();
-    skipped
-        .map(|skipped| format!("{}: {}", skipped.network, skipped.reason))
-        .collect()
+    skipped.map(|skipped| format!("{}: {}", skipped.network, skipped.reason)).collect()
 }
 
 #[test]
@@ -23,14 +21,10 @@ fn networks_without_a_place_say_why() {
             "green_l2: there is no node of the name of the zone",
         ]
     );
-    let full = yaml.replace(
-        "cidr: 10.10.0.0/16, hostSubnet: 24",
-        "cidr: 10.10.0.0/24, hostSubnet: 25",
-    ) + "---\n{apiVersion: v1, kind: Node, metadata: {name: n3}}\n";
-    assert_eq!(
-        reasons(&rows(&full, "n3")),
-        ["blue_l3: the node has no subnet of the network"]
-    );
+    let full = yaml
+        .replace("cidr: 10.10.0.0/16, hostSubnet: 24", "cidr: 10.10.0.0/24, hostSubnet: 25")
+        + "---\n{apiVersion: v1, kind: Node, metadata: {name: n3}}\n";
+    assert_eq!(reasons(&rows(&full, "n3")), ["blue_l3: the node has no subnet of the network"]);
     let bare = inventory(&yaml);
     let rows = zone_rows(
         &network_objects(&bare, &ClusterSettings::default()),
@@ -68,14 +62,8 @@ fn networks_without_room_for_router_and_node_are_skipped() {
     for (network, subnet) in [
         (layer2("subnets: [10.20.0.0/32]"), "10.20.0.0/32"),
         (layer2("subnets: [10.20.0.0/31]"), "10.20.0.0/31"),
-        (
-            layer2("subnets: [10.20.0.0/32], defaultGatewayIPs: [10.20.0.0]"),
-            "10.20.0.0/32",
-        ),
-        (
-            layer2("subnets: [10.20.0.0/24, 'fd20::/128']"),
-            "fd20::/128",
-        ),
+        (layer2("subnets: [10.20.0.0/32], defaultGatewayIPs: [10.20.0.0]"), "10.20.0.0/32"),
+        (layer2("subnets: [10.20.0.0/24, 'fd20::/128']"), "fd20::/128"),
         (
             LAYER3
                 .replace("name: l3, namespace: blue", "name: l2, namespace: green")
@@ -144,10 +132,7 @@ spec: {{config: '{{\"name\":\"n\",\"netAttachDefName\":\"blue/net\",\"type\":\"o
         )
     };
     for (config, reason) in [
-        (
-            r#""mtu":-1"#,
-            r"spec.config: mtu: invalid value: integer `-1`, expected u32",
-        ),
+        (r#""mtu":-1"#, r"spec.config: mtu: invalid value: integer `-1`, expected u32"),
         (
             r#""defaultGatewayIPs":"10.0.0.1,none""#,
             r#"spec.config: defaultGatewayIPs: "none": invalid IP address syntax"#,

@@ -127,18 +127,10 @@ impl Zone {
     pub(crate) fn settle(&mut self, networks: &ZoneObjects) {
         for _ in 0..MAX_PASSES {
             let snapshot = self.database.snapshot();
-            let change = self
-                .controller
-                .plan(networks, &snapshot)
-                .into_change()
-                .unwrap();
+            let change = self.controller.plan(networks, &snapshot).into_change().unwrap();
             let Some(transaction) = change.transaction else {
                 let mut fresh = Engine::<Topologies>::new(UuidSource::seeded(3));
-                let again = fresh
-                    .plan(networks, &snapshot)
-                    .into_change()
-                    .unwrap()
-                    .transaction;
+                let again = fresh.plan(networks, &snapshot).into_change().unwrap().transaction;
                 assert!(again.is_none(), "{again:?}");
                 return;
             };

@@ -102,10 +102,7 @@ fn a_zone_allocates_for_its_own_pods_in_layer3_networks() {
     put(&mut zone, &pod("blue", "there", "n2"));
     put(&mut zone, &pod("green", "layer2", "n1"));
     put(&mut zone, &pod("red", "waits", "n1"));
-    assert_eq!(
-        allocate(&mut of_zone(), &mut zone.clone()),
-        ["blue/here 10.10.0.3/29"]
-    );
+    assert_eq!(allocate(&mut of_zone(), &mut zone.clone()), ["blue/here 10.10.0.3/29"]);
     assert_eq!(
         allocate(&mut of_all_zones(), &mut zone),
         ["blue/here 10.10.0.3/29", "blue/there 10.10.0.11/29"]
@@ -126,10 +123,7 @@ fn a_primary_layer3_network_grants_a_mac_address_only() {
     let given = zone.pod(&key("blue", "e")).unwrap();
     let given = given.networks.get("blue/l3").unwrap();
     assert_eq!(given.mac, "02:00:00:00:00:05");
-    assert_eq!(
-        given.gateways,
-        ["10.10.0.1".parse::<std::net::IpAddr>().unwrap()]
-    );
+    assert_eq!(given.gateways, ["10.10.0.1".parse::<std::net::IpAddr>().unwrap()]);
 }
 
 #[test]
@@ -169,9 +163,7 @@ fn a_request_that_does_not_name_the_default_network_is_refused() {
     ] {
         let mut zone = zone();
         let mut requesting = pod("blue", "e", "n1");
-        let text = element
-            .as_str()
-            .map_or_else(|| element.to_string(), str::to_owned);
+        let text = element.as_str().map_or_else(|| element.to_string(), str::to_owned);
         requesting["metadata"]["annotations"]["v1.multus-cni.io/default-network"] = json!(text);
         put(&mut zone, &requesting);
         assert_eq!(allocate(&mut of_zone(), &mut zone), [""; 0], "{element}");
@@ -197,12 +189,7 @@ fn two_pods_with_one_address_are_reported_unless_they_are_one_machine() {
         put(&mut zone, &annotated("b", machine));
         let mut allocator = of_zone();
         assert_eq!(allocate(&mut allocator, &mut zone).len(), 0);
-        assert_eq!(
-            problems(&allocator).len(),
-            count,
-            "{:?}",
-            problems(&allocator)
-        );
+        assert_eq!(problems(&allocator).len(), count, "{:?}", problems(&allocator));
         // The address is free once both are gone.
         zone.remove_pod(&key("blue", "a"));
         for name in ["c", "d", "e", "f"] {

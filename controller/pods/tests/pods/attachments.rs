@@ -97,11 +97,9 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
     assert!(found[3].starts_with(field), "{}", found[3]);
     assert_eq!(
         found[4..],
-        [
-            "Pod red/b: metadata.namespace: namespace red has the label \
+        ["Pod red/b: metadata.namespace: namespace red has the label \
           k8s.ovn.org/primary-user-defined-network, but no primary network"
-                .to_owned()
-        ]
+            .to_owned()]
     );
 }
 
@@ -110,21 +108,11 @@ fn a_network_that_cannot_be_attached_is_reported_with_the_field() {
 fn with_isolation(world: &mut World) -> impl Fn(&World) -> usize + use<> {
     const GROUP: &str = "a8747502060113802905";
     let mut txn = TxnBuilder::new(&world.database.snapshot());
-    txn.insert(&PortGroup {
-        name: GROUP.to_owned(),
-        ..PortGroup::default()
-    })
-    .unwrap();
-    let port = LogicalSwitchPort {
-        name: "blue_a".to_owned(),
-        ..LogicalSwitchPort::default()
-    };
+    txn.insert(&PortGroup { name: GROUP.to_owned(), ..PortGroup::default() }).unwrap();
+    let port = LogicalSwitchPort { name: "blue_a".to_owned(), ..LogicalSwitchPort::default() };
     let port = txn.insert(&port).unwrap();
-    let switch = LogicalSwitch {
-        name: "n1".to_owned(),
-        ports: [port].into(),
-        ..LogicalSwitch::default()
-    };
+    let switch =
+        LogicalSwitch { name: "n1".to_owned(), ports: [port].into(), ..LogicalSwitch::default() };
     txn.insert(&switch).unwrap();
     world.database.transact(txn.finish().operations()).unwrap();
     |world| {
@@ -144,18 +132,12 @@ fn an_unreadable_selection_keeps_a_pod_off_all_networks_but_isolated() {
         let mut broken = pod("blue", "a", "n1");
         broken["metadata"]["annotations"][NETWORKS] = json!(text);
         put(&mut zone, &broken);
-        assert!(
-            allocate(&mut of_all_zones(), &mut zone).is_empty(),
-            "{text}"
-        );
+        assert!(allocate(&mut of_all_zones(), &mut zone).is_empty(), "{text}");
         world.settle(&zone);
         assert_eq!(isolated(&world), 1, "{text}");
         let found = reported(&world);
         let field = format!("Pod blue/a: metadata.annotations[{NETWORKS}]: ");
-        assert!(
-            found.len() == 1 && found[0].starts_with(&field),
-            "{found:?}"
-        );
+        assert!(found.len() == 1 && found[0].starts_with(&field), "{found:?}");
     }
 }
 
@@ -171,8 +153,5 @@ fn a_request_that_cannot_be_read_keeps_a_pod_off_that_attachment_only() {
     assert_eq!(keys, ["blue/l3", "blue/s2/1"]);
     let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let field = format!("metadata.annotations[{NETWORKS}]: blue/s2: ");
-    assert!(
-        problems.len() == 1 && problems[0].starts_with(&field),
-        "{problems:?}"
-    );
+    assert!(problems.len() == 1 && problems[0].starts_with(&field), "{problems:?}");
 }

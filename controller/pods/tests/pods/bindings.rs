@@ -38,11 +38,9 @@ fn put_node(zone: &mut ZoneObjects, name: &str, chassis: Option<&str>) {
 
 #[test]
 fn a_port_that_was_made_without_a_uid_stays_without() {
-    for (first, second, last) in [
-        ("", "uid-1", None),
-        ("uid-1", "uid-2", Some("uid-2")),
-        ("uid-1", "", None),
-    ] {
+    for (first, second, last) in
+        [("", "uid-1", None), ("uid-1", "uid-2", Some("uid-2")), ("uid-1", "", None)]
+    {
         let (mut zone, mut world) = (zone(), World::new());
         let mut version = pod("blue", "a", "n1");
         version["metadata"]["uid"] = json!(first);

@@ -41,19 +41,13 @@ fn a_failed_migration_enables_the_source() {
         let mut target = machine("target", "n2", 1);
         put(&mut zone, &target);
         world.settle(&zone);
-        assert_eq!(
-            states(&world),
-            [Some((None, true)), Some((Some(false), false))]
-        );
+        assert_eq!(states(&world), [Some((None, true)), Some((Some(false), false))]);
         if is_ready {
             let ready = "kubevirt.io/migration-target-ready-timestamp";
             target["metadata"]["annotations"][ready] = json!("2026-01-01T00:02:00Z");
             put(&mut zone, &target);
             world.settle(&zone);
-            assert_eq!(
-                states(&world),
-                [Some((Some(false), false)), Some((Some(true), true))]
-            );
+            assert_eq!(states(&world), [Some((Some(false), false)), Some((Some(true), true))]);
         }
         if fails {
             target["status"]["phase"] = json!("Failed");
@@ -133,16 +127,11 @@ fn dhcp_options_of_both_families_go_with_the_machine() {
     };
     let made = rows(&world);
     // The service kube-dns is not there.
-    assert!(
-        made.iter()
-            .all(|row| !row.options.contains_key("dns_server"))
-    );
+    assert!(made.iter().all(|row| !row.options.contains_key("dns_server")));
     let made = made.into_iter();
     let made = made.map(|row| (row.cidr, row.options.get("router").cloned()));
-    let expected = [
-        ("10.20.0.0/16".to_owned(), Some("10.20.0.1".to_owned())),
-        ("fd20::/64".to_owned(), None),
-    ];
+    let expected =
+        [("10.20.0.0/16".to_owned(), Some("10.20.0.1".to_owned())), ("fd20::/64".to_owned(), None)];
     assert_eq!(made.collect::<BTreeSet<_>>(), expected.into());
     let port = world.port(SOURCE).unwrap();
     assert!(port.dhcpv4_options.is_some() && port.dhcpv6_options.is_some());

@@ -46,10 +46,7 @@ pub(crate) fn empty_zone() -> ZoneObjects {
 pub(crate) fn put_objects(zone: &mut ZoneObjects, layer3: &'static str, subnets: &str) {
     let definition = |namespace: &str, name: &str, config: &'static str, id: &'static str| {
         AttachmentDefinition {
-            key: NadKey {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            },
+            key: NadKey { namespace: namespace.to_owned(), name: name.to_owned() },
             config: Some(config),
             network_id: Some(id),
             network_name: None,
@@ -66,17 +63,11 @@ pub(crate) fn put_objects(zone: &mut ZoneObjects, layer3: &'static str, subnets:
     let labelled = BTreeSet::from(["blue", "green", "red"].map(str::to_owned));
     let annotations = |subnets: &str, chassis: &str| {
         BTreeMap::from([
-            (
-                "k8s.ovn.org/node-subnets".to_owned(),
-                format!(r#"{{"blue_l3":{subnets}}}"#),
-            ),
+            ("k8s.ovn.org/node-subnets".to_owned(), format!(r#"{{"blue_l3":{subnets}}}"#)),
             ("k8s.ovn.org/node-chassis-id".to_owned(), chassis.to_owned()),
         ])
     };
-    let (n1, n2) = (
-        annotations(subnets, "c1"),
-        annotations(r#"["10.10.0.8/29"]"#, "c2"),
-    );
+    let (n1, n2) = (annotations(subnets, "c1"), annotations(r#"["10.10.0.8/29"]"#, "c2"));
     let node = |name, annotations| NodeObject {
         name,
         created: None,
@@ -85,10 +76,7 @@ pub(crate) fn put_objects(zone: &mut ZoneObjects, layer3: &'static str, subnets:
     };
     let objects = NetworkObjects {
         networks: Networks::from_definitions(definitions.clone(), &labelled),
-        definitions: definitions
-            .into_iter()
-            .map(|one| (one.key.clone(), one))
-            .collect(),
+        definitions: definitions.into_iter().map(|one| (one.key.clone(), one)).collect(),
         nodes: vec![node("n1", &n1), node("n2", &n2)],
         services: Vec::new(),
         advertisements: Vec::new(),
@@ -125,11 +113,7 @@ pub(crate) fn allocate(allocator: &mut PodAllocator, zone: &mut ZoneObjects) -> 
         pod.networks = networks;
         zone.put_pod(Arc::new(pod));
     }
-    assert_eq!(
-        allocator.allocate(zone).len(),
-        0,
-        "written annotations are seen"
-    );
+    assert_eq!(allocator.allocate(zone).len(), 0, "written annotations are seen");
     addresses
 }
 
@@ -160,23 +144,13 @@ impl World {
     pub(crate) fn new() -> Self {
         let mut database = Database::with_uuids(nb::schema(), UuidSource::seeded(1));
         let mut txn = TxnBuilder::new(&database.snapshot());
-        let switches = [
-            "blue_l3_n1",
-            "green_l2_ovn_layer2_switch",
-            "blue_s2_ovn_layer2_switch",
-        ];
+        let switches = ["blue_l3_n1", "green_l2_ovn_layer2_switch", "blue_s2_ovn_layer2_switch"];
         for name in switches {
-            let switch = LogicalSwitch {
-                name: name.to_owned(),
-                ..LogicalSwitch::default()
-            };
+            let switch = LogicalSwitch { name: name.to_owned(), ..LogicalSwitch::default() };
             txn.insert(&switch).unwrap();
         }
         database.transact(txn.finish().operations()).unwrap();
-        Self {
-            database,
-            controller: Engine::new(UuidSource::seeded(2)),
-        }
+        Self { database, controller: Engine::new(UuidSource::seeded(2)) }
     }
 
     /// Plans and commits until nothing is to be done. A new controller has to agree.
@@ -185,9 +159,8 @@ impl World {
             let snapshot = self.database.snapshot();
             let change = self.controller.plan(zone, &snapshot).into_change().unwrap();
             let Some(transaction) = change.transaction else {
-                let again = Engine::<Pods>::new(UuidSource::seeded(3))
-                    .plan(zone, &snapshot)
-                    .into_change();
+                let again =
+                    Engine::<Pods>::new(UuidSource::seeded(3)).plan(zone, &snapshot).into_change();
                 assert!(again.unwrap().transaction.is_none());
                 return;
             };

@@ -13,9 +13,7 @@ use crate::problems::unread_node_problem;
 
 /// The policies that have rows.
 pub(super) fn applied(objects: &ZoneObjects) -> impl Iterator<Item = &Arc<AdminPolicy>> {
-    let policies = objects
-        .admin_policies()
-        .filter(|_| objects.has_admin_policies());
+    let policies = objects.admin_policies().filter(|_| objects.has_admin_policies());
     policies.filter(|policy| is_usable(objects, policy))
 }
 
@@ -51,16 +49,11 @@ fn policy_problems(objects: &ZoneObjects, policy: &AdminPolicy) -> Vec<FieldProb
     let logging = logging.map(|reason| FieldProblem::of_annotation(ACL_LOGGING, reason));
     let unusable = logging.chain(policy.problems.iter().cloned());
     let unusable = unusable.map(|FieldProblem { field, reason }| {
-        FieldProblem::new(
-            field,
-            format!("{reason}; rows of the policy stay as they are"),
-        )
+        FieldProblem::new(field, format!("{reason}; rows of the policy stay as they are"))
     });
     let unread_nodes = objects.unread_nodes(policy);
     let unread_nodes = unread_nodes.iter();
-    unusable
-        .chain(unread_nodes.map(|(field, node)| unread_node_problem(field, node)))
-        .collect()
+    unusable.chain(unread_nodes.map(|(field, node)| unread_node_problem(field, node))).collect()
 }
 
 /// Rules of two policies with one priority have no order.

@@ -69,10 +69,8 @@ impl ZoneCapability for AdminPolicies {
     const NAME: &'static str = "policies of administrators";
 
     fn needs(settings: &ClusterSettings) -> Vec<&'static str> {
-        let policies = [
-            object_kind::ADMIN_NETWORK_POLICY,
-            object_kind::BASELINE_ADMIN_NETWORK_POLICY,
-        ];
+        let policies =
+            [object_kind::ADMIN_NETWORK_POLICY, object_kind::BASELINE_ADMIN_NETWORK_POLICY];
         let own = kinds_of(settings, Feature::AdminNetworkPolicy, &policies);
         let kinds = network_kinds(settings).into_iter();
         kinds.chain([object_kind::POD]).chain(own).collect()
@@ -108,24 +106,13 @@ impl Capability for AdminPolicies {
     }
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        let rules = Phases {
-            come: RULES,
-            change: RULES,
-            go: RULES,
-        };
+        let rules = Phases { come: RULES, change: RULES, go: RULES };
         let ports = column::<_, PolicyGroup, _>(PortGroup::PORTS);
         let addresses = column::<_, PeerAddresses, _>(AddressSet::ADDRESSES);
-        let groups = layout
-            .table(Identity::NAME)
-            .owned_by(owner)
-            .phases(rules)
-            .members(ports)
-            .declare();
-        let acls = layout
-            .table(Identity::ExternalId(key::ID))
-            .owned_by(owner)
-            .phases(rules)
-            .declare();
+        let groups =
+            layout.table(Identity::NAME).owned_by(owner).phases(rules).members(ports).declare();
+        let acls =
+            layout.table(Identity::ExternalId(key::ID)).owned_by(owner).phases(rules).declare();
         Self {
             acls_of_group: layout.holding(groups, column(PortGroup::ACLS), acls),
             groups,
@@ -133,11 +120,7 @@ impl Capability for AdminPolicies {
             address_sets: layout
                 .table(Identity::NAME)
                 .owned_by(owner)
-                .phases(Phases {
-                    come: SETS,
-                    change: RULES,
-                    go: RELEASE,
-                })
+                .phases(Phases { come: SETS, change: RULES, go: RELEASE })
                 .members(addresses)
                 .declare(),
             ports: layout.table(Identity::NAME).shared().declare(),
@@ -260,10 +243,7 @@ fn report_missing_tiers(key: &AdminPolicyKey, reader: &Reader<'_, AdminPolicies>
     if inputs.has_admin_policies() && policy.is_some_and(|policy| is_usable(inputs, policy)) {
         let reason = "the Northbound database has no tiers of ACLs (OVN before 23.06), so no rule \
                       applies";
-        rows.report(vec![ObjectProblem::new(
-            key,
-            FieldProblem::of_object(reason),
-        )]);
+        rows.report(vec![ObjectProblem::new(key, FieldProblem::of_object(reason))]);
     }
 }
 
@@ -275,10 +255,7 @@ fn owner(row: &RowView<'_>) -> Owner<Part> {
     let name = row.external_id(key::NAME);
     match (kind, name) {
         (Some(kind), Some(name)) if network == Some(DEFAULT_NETWORK) => {
-            Owner::Part(Part::Policy(AdminPolicyKey {
-                kind,
-                name: name.into(),
-            }))
+            Owner::Part(Part::Policy(AdminPolicyKey { kind, name: name.into() }))
         }
         _ => Owner::Unowned,
     }

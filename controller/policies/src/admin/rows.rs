@@ -84,11 +84,7 @@ fn ids(policy: &AdminPolicyKey, values: &[(&str, &str)]) -> Identified {
 impl<'a> PolicyScene<'a> {
     pub(super) fn new(policy: &'a AdminPolicy, inputs: &'a ZoneObjects) -> Self {
         let (logging, _) = AclLogging::read(&policy.logging);
-        Self {
-            policy,
-            inputs,
-            logging,
-        }
+        Self { policy, inputs, logging }
     }
 
     pub(super) fn rows(&self) -> AdminPolicyRows {
@@ -98,11 +94,7 @@ impl<'a> PolicyScene<'a> {
             acls.extend(rule.acls(&group.name));
             address_sets.extend(rule.address_sets());
         }
-        AdminPolicyRows {
-            group,
-            acls,
-            address_sets,
-        }
+        AdminPolicyRows { group, acls, address_sets }
     }
 
     /// Contribution of a pod.
@@ -128,21 +120,14 @@ impl<'a> PolicyScene<'a> {
     }
 
     fn rules(&self) -> impl Iterator<Item = RuleScene<'_>> {
-        PolicyDirection::BOTH
-            .into_iter()
-            .flat_map(move |direction| {
-                let rules = match direction {
-                    PolicyDirection::Ingress => &self.policy.ingress,
-                    PolicyDirection::Egress => &self.policy.egress,
-                };
-                let rules = rules.iter().enumerate();
-                rules.map(move |(index, rule)| RuleScene {
-                    of: self,
-                    direction,
-                    index,
-                    rule,
-                })
-            })
+        PolicyDirection::BOTH.into_iter().flat_map(move |direction| {
+            let rules = match direction {
+                PolicyDirection::Ingress => &self.policy.ingress,
+                PolicyDirection::Egress => &self.policy.egress,
+            };
+            let rules = rules.iter().enumerate();
+            rules.map(move |(index, rule)| RuleScene { of: self, direction, index, rule })
+        })
     }
 
     /// Pods of the subject on the zone's node.
@@ -163,11 +148,7 @@ struct RuleScene<'a> {
 impl RuleScene<'_> {
     fn ids(&self, last: (&str, &str)) -> Identified {
         let (direction, index) = (self.direction.to_string(), self.index.to_string());
-        let values = [
-            (DIRECTION, direction.as_str()),
-            (RULE_INDEX, index.as_str()),
-            last,
-        ];
+        let values = [(DIRECTION, direction.as_str()), (RULE_INDEX, index.as_str()), last];
         ids(&self.of.policy.key, &values)
     }
 
@@ -237,17 +218,12 @@ impl RuleScene<'_> {
     fn acl(&self, protocol: &str, text: String) -> Acl {
         let policy = self.of.policy;
         let (prefix, tier, first) = match policy.key.kind {
-            AdminPolicyKind::Admin => (
-                "ANP",
-                ADMIN_TIER,
-                FIRST_PRIORITY - policy.priority * POLICY_PRIORITIES,
-            ),
+            AdminPolicyKind::Admin => {
+                ("ANP", ADMIN_TIER, FIRST_PRIORITY - policy.priority * POLICY_PRIORITIES)
+            }
             AdminPolicyKind::Baseline => ("BANP", BASELINE_TIER, FIRST_BASELINE_PRIORITY),
         };
-        let name = format!(
-            "{prefix}:{}:{}:{}",
-            policy.key.name, self.direction, self.index
-        );
+        let name = format!("{prefix}:{}:{}:{}", policy.key.name, self.direction, self.index);
         let logging = self.of.logging;
         let (action, severity) = match self.rule.action {
             AdminAction::Allow => (AclAction::AllowRelated, logging.allow),
@@ -293,10 +269,8 @@ impl RuleScene<'_> {
         let receivers: Vec<&Pod> = subject.chain(self.peers()).collect();
         let mut terms = Vec::new();
         for name in &self.rule.named_ports {
-            let mut of_name: Vec<(String, String)> = receivers
-                .iter()
-                .flat_map(|pod| terms_of_pod(pod, name, protocol))
-                .collect();
+            let mut of_name: Vec<(String, String)> =
+                receivers.iter().flat_map(|pod| terms_of_pod(pod, name, protocol)).collect();
             of_name.sort_by(|(one, _), (other, _)| one.cmp(other));
             terms.extend(of_name.into_iter().map(|(_, term)| term));
         }

@@ -142,21 +142,15 @@ impl<'a> Scene<'_, 'a> {
         if !is_usable || has_unread_node {
             return rows.keep_rest();
         }
-        let place = NetworkNamespace {
-            network: self.network.name.clone(),
-            namespace: namespace.clone(),
-        };
+        let place =
+            NetworkNamespace { network: self.network.name.clone(), namespace: namespace.clone() };
         let group = namespace_group(&place).name;
         let (deny, allow) = self.logging(&place);
         let scene = FirewallScene {
             namespace,
             group: &group,
             subnets: &self.network.subnets,
-            logging: AclLogging {
-                deny,
-                allow,
-                pass: None,
-            },
+            logging: AclLogging { deny, allow, pass: None },
         };
         for (index, rule) in firewall.rules.iter().enumerate() {
             let nodes = match &rule.destination {
@@ -178,10 +172,7 @@ impl<'a> Scene<'_, 'a> {
     /// An ACL without the columns that the database lacks.
     fn known_columns(&self, acl: &Acl) -> Acl {
         let has_tiers = self.reader.has_column(self.tables.firewall_acls, "tier");
-        Acl {
-            tier: if has_tiers { acl.tier } else { 0 },
-            ..acl.clone()
-        }
+        Acl { tier: if has_tiers { acl.tier } else { 0 }, ..acl.clone() }
     }
 
     /// Puts a port group with its ACLs. Selected pods contribute the ports.
@@ -233,9 +224,7 @@ impl<'a> Scene<'_, 'a> {
         let inputs = self.reader.read(&Cell::Selection(key.clone()));
         let zone = inputs.zone();
         let selection = inputs.selection(&key).into_iter();
-        selection
-            .flat_map(Selection::pods)
-            .map(move |pod| (zone, pod))
+        selection.flat_map(Selection::pods).map(move |pod| (zone, pod))
     }
 
     /// Pods that give numbers to the named ports of a rule.
@@ -250,9 +239,7 @@ impl<'a> Scene<'_, 'a> {
             _ if !has_names => Vec::new(),
             PolicyDirection::Ingress => {
                 let selector = PodSelector::of_policy(policy);
-                self.local_pods(selector.as_ref())
-                    .map(|pod| &**pod)
-                    .collect()
+                self.local_pods(selector.as_ref()).map(|pod| &**pod).collect()
             }
             PolicyDirection::Egress => {
                 let namespace = &policy.key.namespace;
@@ -260,9 +247,7 @@ impl<'a> Scene<'_, 'a> {
                     || vec![PodSelector::of_network()],
                     |peers| {
                         let peers = peers.pods.iter();
-                        peers
-                            .map(|peer| PodSelector::of_peer(peer, namespace))
-                            .collect()
+                        peers.map(|peer| PodSelector::of_peer(peer, namespace)).collect()
                     },
                 );
                 let pods = selectors.iter().flat_map(|one| self.selected(one));
@@ -281,9 +266,8 @@ impl<'a> Scene<'_, 'a> {
     /// same holds in a network that knows no addresses of pods.
     fn egress_problems(&self, index: usize, rule: &PolicyRule) -> Vec<FieldProblem> {
         let peers = rule.peers.as_ref();
-        let has_unknown = peers.map_or(self.network.subnets.is_empty(), |peers| {
-            !peers.blocks.is_empty()
-        });
+        let has_unknown =
+            peers.map_or(self.network.subnets.is_empty(), |peers| !peers.blocks.is_empty());
         let names = rule.named_ports().filter(|_| has_unknown);
         let problems = names.map(|name| {
             let reason = format!(
@@ -300,7 +284,5 @@ impl<'a> Scene<'_, 'a> {
 fn selections(policy: &Policy, rule: &PolicyRule) -> Vec<String> {
     let peers = rule.peers.iter().flat_map(|peers| &peers.pods);
     let namespace = &policy.key.namespace;
-    peers
-        .map(|peer| PodSelector::of_peer(peer, namespace).to_string())
-        .collect()
+    peers.map(|peer| PodSelector::of_peer(peer, namespace).to_string()).collect()
 }

@@ -83,10 +83,7 @@ impl World {
         let snapshot = northbound.snapshot();
         let mut txn = TxnBuilder::new(&snapshot);
         let ports = ["shop_web", "shop_host", "shop_db"].map(|name| {
-            let port = LogicalSwitchPort {
-                name: name.to_owned(),
-                ..LogicalSwitchPort::default()
-            };
+            let port = LogicalSwitchPort { name: name.to_owned(), ..LogicalSwitchPort::default() };
             txn.insert(&port).unwrap()
         });
         let switch = LogicalSwitch {
@@ -189,10 +186,7 @@ async fn rows_follow_what_policies_select() {
         ("labels: {rack: a}", "labels: {rack: b}"),
         ("172.18.0.2/16", "172.18.0.7/16"),
         ("podIPs: [{ip: 10.244.1.3}]", "podIPs: [{ip: 10.244.1.9}]"),
-        (
-            "phase: Running, podIPs: [{ip: 10.244.0.3}]",
-            "phase: Failed",
-        ),
+        ("phase: Running, podIPs: [{ip: 10.244.0.3}]", "phase: Failed"),
         ("metadata: {name: dns}", "metadata: {name: other}"),
         ("hostNetwork: true", "hostNetwork: false"),
         ("matchLabels: {app: web}}}}", "matchLabels: {app: none}}}}"),
@@ -241,14 +235,8 @@ async fn rules_become_acls_about_the_default_network() {
     let addresses = world.addresses();
     assert_eq!(addresses["tenants:Ingress:0:v4"], ["10.244.1.4"]);
     assert_eq!(addresses["tenants:Egress:0:v4"], ["10.244.1.3"]);
-    assert_eq!(
-        addresses["tenants:Egress:1:v4"],
-        ["10.0.0.0/8", "172.18.0.2"]
-    );
-    assert_eq!(
-        addresses["default:Ingress:0:v4"],
-        ["10.244.0.3", "10.244.1.3", "10.244.1.4"]
-    );
+    assert_eq!(addresses["tenants:Egress:1:v4"], ["10.0.0.0/8", "172.18.0.2"]);
+    assert_eq!(addresses["default:Ingress:0:v4"], ["10.244.0.3", "10.244.1.3", "10.244.1.4"]);
     // A pod on the host's network has no port, and one on another node is not the zone's.
     let groups = world.rows::<PortGroup>().into_iter();
     let groups = groups.filter(|group| !group.acls.is_empty());
@@ -307,14 +295,11 @@ async fn a_policy_that_cannot_be_used_keeps_its_rows_and_is_named() {
         let problems = outcome.problems.iter().map(ToString::to_string);
         assert_eq!(
             problems.collect::<Vec<_>>(),
-            [format!(
-                "AdminNetworkPolicy tenants: {problem}; rows of the policy stay as they are"
-            )]
+            [format!("AdminNetworkPolicy tenants: {problem}; rows of the policy stay as they are")]
         );
     }
     let mut new = World::new().await;
-    new.apply(&POLICIES.replace(r#""pass":"info""#, r#""pass":"loud""#))
-        .await;
+    new.apply(&POLICIES.replace(r#""pass":"info""#, r#""pass":"loud""#)).await;
     let (acls, groups, _) = rows(&new);
     assert!(!acls.iter().any(|acl| acl.contains(" ANP:")), "{acls:?}");
     assert_eq!(groups.len(), before.1.len() - 1);
@@ -335,10 +320,8 @@ async fn equal_priorities_and_a_feature_that_is_off_are_named() {
     };
     assert_eq!(
         texts(&outcome),
-        [
-            "AdminNetworkPolicy tenants: spec.priority: 34 is that of AdminNetworkPolicy again, \
-          too, so it is undefined whose rule decides where both match"
-        ]
+        ["AdminNetworkPolicy tenants: spec.priority: 34 is that of AdminNetworkPolicy again, \
+          too, so it is undefined whose rule decides where both match"]
     );
     world.settings.features.clear();
     let outcome = world.apply(POLICIES).await;

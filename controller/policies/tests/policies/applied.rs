@@ -131,10 +131,7 @@ async fn a_multi_network_policy_is_about_secondary_networks_only() {
     let (outcome, snapshot) = reconcile(&mut zone, policy).await;
     let problems = outcome.problems.iter().map(ToString::to_string);
     let problems: Vec<String> = problems.collect();
-    assert!(
-        problems.len() == 1 && problems[0].contains("blue/l3"),
-        "{problems:?}"
-    );
+    assert!(problems.len() == 1 && problems[0].contains("blue/l3"), "{problems:?}");
     for owner in [":NetworkPolicy:", ":NetpolNamespace:"] {
         assert_eq!(rows(&snapshot, owner), (Vec::new(), Vec::new()), "{owner}");
     }

@@ -76,9 +76,8 @@ fn acls(snapshot: &Snapshot) -> Vec<String> {
     let acls = snapshot.typed::<Acl>();
     let acls = acls.iter().map(|row| row.unwrap().1);
     let of_type = |acl: &Acl| acl.external_ids.get("k8s.ovn.org/owner-type").cloned();
-    let mut acls: Vec<Acl> = acls
-        .filter(|acl| of_type(acl).as_deref() == Some("EgressFirewall"))
-        .collect();
+    let mut acls: Vec<Acl> =
+        acls.filter(|acl| of_type(acl).as_deref() == Some("EgressFirewall")).collect();
     acls.sort_by_key(|acl| -acl.priority);
     let texts = acls.iter().map(|acl| {
         let (destination, _) = acl.r#match.split_once(" && inport == @").unwrap();
@@ -114,11 +113,7 @@ async fn a_firewall_decides_by_its_first_rule_that_matches() {
         (None, 0, Verdict::Reaches),
         (Some(deny.to_owned()), 1, Verdict::Dropped),
         (Some(format!("{allow}, {deny}")), 2, Verdict::Dropped),
-        (
-            Some(format!("{allow}, {allow_all}, {deny}")),
-            3,
-            Verdict::Reaches,
-        ),
+        (Some(format!("{allow}, {allow_all}, {deny}")), 3, Verdict::Reaches),
         (Some(deny.to_owned()), 1, Verdict::Dropped),
         (None, 0, Verdict::Reaches),
     ];
@@ -138,9 +133,7 @@ async fn a_firewall_that_cannot_be_used_leaves_the_former_rules() {
     let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
     let features = [Feature::EgressFirewall];
     let deny = "{type: Deny, to: {cidrSelector: 0.0.0.0/0}}";
-    zone.reconcile(&cluster(Some(deny), &features))
-        .await
-        .unwrap();
+    zone.reconcile(&cluster(Some(deny), &features)).await.unwrap();
     let former = acls(&zone.northbound().snapshot());
     assert_eq!(former.len(), 1, "{former:?}");
     let cases = [
@@ -158,10 +151,7 @@ async fn a_firewall_that_cannot_be_used_leaves_the_former_rules() {
         ),
     ];
     for (rule, problem, stays) in cases {
-        let outcome = zone
-            .reconcile(&cluster(Some(rule), &features))
-            .await
-            .unwrap();
+        let outcome = zone.reconcile(&cluster(Some(rule), &features)).await.unwrap();
         let problems = outcome.problems.iter().map(ToString::to_string);
         assert_eq!(problems.collect::<Vec<_>>(), [problem]);
         let found = acls(&zone.northbound().snapshot());
@@ -171,10 +161,8 @@ async fn a_firewall_that_cannot_be_used_leaves_the_former_rules() {
     let problems = outcome.problems.iter().map(ToString::to_string);
     assert_eq!(
         problems.collect::<Vec<_>>(),
-        [
-            "EgressFirewall blue/default: feature egress-firewall is off, so the object has no \
-             effect; see --enable"
-        ]
+        ["EgressFirewall blue/default: feature egress-firewall is off, so the object has no \
+             effect; see --enable"]
     );
     assert_eq!(acls(&zone.northbound().snapshot()), [] as [&str; 0]);
 }
@@ -187,23 +175,15 @@ async fn a_firewall_of_the_known_version_is_read_again_if_it_chooses_nodes_or_ca
     let nodes = "{type: Deny, to: {nodeSelector: {matchLabels: {no: node}}}}";
     let unusable = "{type: Deny, to: {cidrSelector: everywhere}}";
     let other = "{type: Deny, to: {cidrSelector: 192.0.2.1/32}}";
-    for (first, then, second, found) in [
-        (deny, all, other, all),
-        (nodes, "", other, one),
-        (unusable, "", other, one),
-    ] {
+    for (first, then, second, found) in
+        [(deny, all, other, all), (nodes, "", other, one), (unusable, "", other, one)]
+    {
         let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
         for (rule, expected) in [(first, then), (second, found), (deny, found)] {
             zone.reconcile(&watched(rule)).await.unwrap();
-            let expected: Vec<&str> = [expected]
-                .into_iter()
-                .filter(|acl| !acl.is_empty())
-                .collect();
-            assert_eq!(
-                acls(&zone.northbound().snapshot()),
-                expected,
-                "{first} {rule}"
-            );
+            let expected: Vec<&str> =
+                [expected].into_iter().filter(|acl| !acl.is_empty()).collect();
+            assert_eq!(acls(&zone.northbound().snapshot()), expected, "{first} {rule}");
         }
     }
 }
@@ -259,8 +239,7 @@ async fn database_with_foreign_firewall(shared: bool) -> Embedded {
             ("k8s.ovn.org/name", "plain"),
         ];
         let ids = ids.iter().chain(values);
-        ids.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect()
+        ids.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
     let id = "default-network-controller:EgressFirewall:plain:0";
     let acl = Acl {
@@ -268,10 +247,7 @@ async fn database_with_foreign_firewall(shared: bool) -> Embedded {
         action: AclAction::Drop,
         direction: AclDirection::ToLport,
         r#match: "(ip4.dst == 0.0.0.0/0) && inport == @pods".to_owned(),
-        external_ids: owned(
-            "EgressFirewall",
-            &[("rule-index", "0"), ("k8s.ovn.org/id", id)],
-        ),
+        external_ids: owned("EgressFirewall", &[("rule-index", "0"), ("k8s.ovn.org/id", id)]),
         ..Acl::default()
     };
     let acl = txn.insert(&acl).unwrap();
@@ -283,10 +259,8 @@ async fn database_with_foreign_firewall(shared: bool) -> Embedded {
     };
     txn.insert(&group).unwrap();
     if shared {
-        let router = LogicalRouter {
-            name: "ovn_cluster_router".to_owned(),
-            ..LogicalRouter::default()
-        };
+        let router =
+            LogicalRouter { name: "ovn_cluster_router".to_owned(), ..LogicalRouter::default() };
         txn.insert(&router).unwrap();
     }
     northbound.commit(txn.finish()).await.unwrap();
@@ -317,11 +291,7 @@ async fn a_firewall_of_a_namespace_without_network_is_not_ours() {
         assert_eq!(outcome.problems, []);
         assert!(zone.is_reconciled(&cluster));
         let found = acls(&zone.northbound().snapshot());
-        let expected: &[&str] = if stays {
-            &["10000 Drop (ip4.dst == 0.0.0.0/0)"]
-        } else {
-            &[]
-        };
+        let expected: &[&str] = if stays { &["10000 Drop (ip4.dst == 0.0.0.0/0)"] } else { &[] };
         assert_eq!(found, expected, "{shared} {with_firewall}");
     }
 }

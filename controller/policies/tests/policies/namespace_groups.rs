@@ -54,11 +54,8 @@ fn cluster(features: &[Feature]) -> Cluster {
 /// Names of the ports of the groups, by network and namespace.
 fn groups(snapshot: &Snapshot) -> BTreeMap<String, Vec<String>> {
     let ports = snapshot.typed::<LogicalSwitchPort>();
-    let names: BTreeMap<_, String> = ports
-        .iter()
-        .map(Result::unwrap)
-        .map(|(port, row)| (port, row.name))
-        .collect();
+    let names: BTreeMap<_, String> =
+        ports.iter().map(Result::unwrap).map(|(port, row)| (port, row.name)).collect();
     let groups = snapshot.typed::<PortGroup>();
     let groups = groups.iter().map(|row| row.unwrap().1);
     let groups = groups.filter(|group| group.external_ids["k8s.ovn.org/owner-type"] == "Namespace");
@@ -77,10 +74,7 @@ fn groups(snapshot: &Snapshot) -> BTreeMap<String, Vec<String>> {
 async fn namespaces_have_groups_in_their_networks_while_a_feature_needs_them() {
     let mut zone = ZoneReconciler::new("n1", Embedded::new(0).unwrap(), UuidSource::seeded(0));
     // A layer2 network has the ports of other zones, too.
-    let primary = (
-        "green_l2:green",
-        &["green.l2_green_q1", "green.l2_green_q2"][..],
-    );
+    let primary = ("green_l2:green", &["green.l2_green_q1", "green.l2_green_q2"][..]);
     // A network without addresses has empty groups.
     let secondary = [
         ("red_bare:green", &[][..]),
@@ -106,10 +100,8 @@ async fn namespaces_have_groups_in_their_networks_while_a_feature_needs_them() {
             .iter()
             .map(|(group, ports)| (group.as_str(), ports.iter().map(String::as_str).collect()))
             .collect();
-        let expected: Vec<(&str, Vec<&str>)> = expected
-            .iter()
-            .map(|(group, ports)| (*group, ports.to_vec()))
-            .collect();
+        let expected: Vec<(&str, Vec<&str>)> =
+            expected.iter().map(|(group, ports)| (*group, ports.to_vec())).collect();
         assert_eq!(found, expected, "{features:?}");
     }
 }

@@ -63,10 +63,9 @@ async fn matches(spec: &str) -> BTreeMap<String, String> {
         let (text, _) = acl.r#match.rsplit_once(" && ").unwrap();
         let mut words = text.split_inclusive(['{', ' ', ',', '}']);
         let shorten = |word: &str| match word.strip_prefix('$') {
-            Some(name) => format!(
-                "${}",
-                name.trim_matches(|of: char| of == 'a' || of.is_numeric())
-            ),
+            Some(name) => {
+                format!("${}", name.trim_matches(|of: char| of == 'a' || of.is_numeric()))
+            }
             None => word.to_owned(),
         };
         Some((id.to_owned(), words.by_ref().map(shorten).collect()))
@@ -75,9 +74,7 @@ async fn matches(spec: &str) -> BTreeMap<String, String> {
 }
 
 fn expected<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
-    pairs
-        .map(|(id, text)| (id.to_owned(), text.to_owned()))
-        .into()
+    pairs.map(|(id, text)| (id.to_owned(), text.to_owned())).into()
 }
 
 #[tokio::test]
@@ -104,10 +101,7 @@ async fn a_range_of_one_port_is_a_port() {
     let tcp = "ip4 && tcp && (tcp.dst==80 || 90<=tcp.dst<=92)";
     assert_eq!(
         matches(spec).await,
-        expected([
-            ("Ingress:0:tcp:-1", tcp),
-            ("Ingress:0:udp:-1", "ip4 && udp && udp.dst==53"),
-        ])
+        expected([("Ingress:0:tcp:-1", tcp), ("Ingress:0:udp:-1", "ip4 && udp && udp.dst==53"),])
     );
 }
 
@@ -125,11 +119,8 @@ async fn only_ports_of_the_zone_are_isolated() {
     for features in [&[][..], &[Feature::EgressFirewall]] {
         let snapshot = rows("policyTypes: [Ingress]", features).await;
         let ports = snapshot.typed::<LogicalSwitchPort>();
-        let names: BTreeMap<_, String> = ports
-            .iter()
-            .map(Result::unwrap)
-            .map(|(port, row)| (port, row.name))
-            .collect();
+        let names: BTreeMap<_, String> =
+            ports.iter().map(Result::unwrap).map(|(port, row)| (port, row.name)).collect();
         let groups = snapshot.typed::<PortGroup>();
         let groups = groups.iter().map(|row| row.unwrap().1);
         let members = groups.filter_map(|group| {
@@ -178,9 +169,6 @@ async fn named_ports_of_egress_rules_without_peers_are_those_of_all_pods_of_the_
     let http = "ip4 && tcp && (tcp.dst==8080 && ip4.dst == {10.20.0.3, 10.20.0.4})";
     assert_eq!(
         matches(spec).await,
-        expected([
-            ("Egress:0:tcp:-1", http),
-            ("Egress:0:udp:-1", "ip4 && udp && udp.dst==53"),
-        ])
+        expected([("Egress:0:tcp:-1", http), ("Egress:0:udp:-1", "ip4 && udp && udp.dst==53"),])
     );
 }

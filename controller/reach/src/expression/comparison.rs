@@ -54,12 +54,7 @@ impl Comparison {
                 return Err("only == and != are possible here");
             }
         }
-        let comparison = Self {
-            operand,
-            relation,
-            constants,
-            is_negated,
-        };
+        let comparison = Self { operand, relation, constants, is_negated };
         if symbol.level == Level::Nominal && !comparison.is_positive() {
             return Err("the field can be tested for equality only");
         }
@@ -68,20 +63,11 @@ impl Comparison {
 
     /// Number of elements of address sets whose bits are compared one by one.
     pub(super) fn copied_count(&self) -> usize {
-        if compares_sets(self.operand, self.relation) {
-            0
-        } else {
-            self.constants.shared_count()
-        }
+        if compares_sets(self.operand, self.relation) { 0 } else { self.constants.shared_count() }
     }
 
     pub(super) fn into_expression(self) -> Expression {
-        let Self {
-            operand,
-            relation,
-            constants,
-            is_negated,
-        } = self;
+        let Self { operand, relation, constants, is_negated } = self;
         if constants.count == 0 {
             return Expression::Boolean(relation == Relation::NotEqual);
         }
@@ -111,11 +97,9 @@ impl Comparison {
     fn is_positive(&self) -> bool {
         let is_equal = (self.relation == Relation::Equal) != self.is_negated;
         match self.operand.symbol.kind {
-            SymbolKind::Predicate(_) => self
-                .constants
-                .integers
-                .iter()
-                .all(|constant| (constant.value & 1 == 1) == is_equal),
+            SymbolKind::Predicate(_) => {
+                self.constants.integers.iter().all(|constant| (constant.value & 1 == 1) == is_equal)
+            }
             _ => is_equal,
         }
     }
@@ -133,12 +117,7 @@ fn compares_sets(operand: Operand, relation: Relation) -> bool {
 /// Joins parts with `||` if one of them has to hold, or else with `&&`.
 fn join(mut parts: impl Iterator<Item = Expression>, is_any: bool) -> Expression {
     let first = parts.next().unwrap_or(Expression::Boolean(true));
-    parts.fold(
-        first,
-        |all, part| {
-            if is_any { all.or(part) } else { all.and(part) }
-        },
-    )
+    parts.fold(first, |all, part| if is_any { all.or(part) } else { all.and(part) })
 }
 
 /// Compares bits of a field with constants. The first constant counts if there is only one.
@@ -159,10 +138,7 @@ fn compare_field(operand: Operand, relation: Relation, constants: Constants) -> 
             values: Arc::clone(values),
         };
         let sets: Vec<_> = constants.shared.iter().map(member).collect();
-        let rest = Constants {
-            shared: Vec::new(),
-            ..constants
-        };
+        let rest = Constants { shared: Vec::new(), ..constants };
         let has_rest = !rest.integers.is_empty();
         let rest = has_rest.then(|| compare_field(operand, relation, rest));
         return join(sets.into_iter().chain(rest), !is_negated);

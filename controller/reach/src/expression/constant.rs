@@ -93,11 +93,7 @@ fn parse_unmasked(text: &str) -> Result<(Constant, usize), &'static str> {
     }
     let word = &text[..length];
     let (value, notation) = parse_word(word)?;
-    let constant = Constant {
-        value,
-        mask: None,
-        notation,
-    };
+    let constant = Constant { value, mask: None, notation };
     Ok((constant, length))
 }
 
@@ -114,9 +110,7 @@ fn parse_word(word: &str) -> Result<(u128, Notation), &'static str> {
         if word.len() > 1 && word.starts_with('0') {
             return Err("decimal constants have no leading zeros");
         }
-        let value: u64 = word
-            .parse()
-            .map_err(|_| "decimal constants are less than 2**64")?;
+        let value: u64 = word.parse().map_err(|_| "decimal constants are less than 2**64")?;
         return Ok((value.into(), Notation::Decimal));
     }
     if let Some(digits) = word.strip_prefix("0x").or(word.strip_prefix("0X")) {

@@ -63,10 +63,7 @@ impl Constants {
     }
 
     pub(super) fn into_integers(self) -> impl Iterator<Item = Constant> {
-        let shared = self
-            .shared
-            .iter()
-            .flat_map(|set| set.iter().map(to_constant));
+        let shared = self.shared.iter().flat_map(|set| set.iter().map(to_constant));
         let mut integers: Vec<_> = shared.collect();
         integers.extend(self.integers);
         integers.into_iter()
@@ -90,9 +87,5 @@ impl Constants {
 /// The constant of an element of an address set. Its notation no longer matters, because its width
 /// was compared with the field's.
 fn to_constant((value, mask): (u128, Option<u128>)) -> Constant {
-    Constant {
-        value,
-        mask,
-        notation: Notation::Hexadecimal,
-    }
+    Constant { value, mask, notation: Notation::Hexadecimal }
 }

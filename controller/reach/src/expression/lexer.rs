@@ -23,9 +23,8 @@ pub(crate) enum Token<'a> {
 }
 
 /// Marks, longer ones before their prefixes.
-const MARKS: [&str; 17] = [
-    "&&", "||", "==", "!=", "<=", ">=", "..", "(", ")", "{", "}", "[", "]", "!", "<", ">", ",",
-];
+const MARKS: [&str; 17] =
+    ["&&", "||", "==", "!=", "<=", ">=", "..", "(", ")", "{", "}", "[", "]", "!", "<", ">", ","];
 
 /// Reads the next token of `text` from the byte `position`. Returns the token and the position
 /// behind it.
@@ -73,10 +72,8 @@ pub(crate) fn next_token(text: &str, position: usize) -> Result<(Token<'_>, usiz
 fn skip_blanks(text: &str, mut position: usize) -> Result<usize, &'static str> {
     loop {
         let rest = &text[position..];
-        let blanks = rest.len()
-            - rest
-                .trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c'])
-                .len();
+        let blanks =
+            rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']).len();
         let rest = &rest[blanks..];
         position += blanks;
         if let Some(comment) = rest.strip_prefix("//") {
@@ -129,10 +126,7 @@ fn read_string(text: &str) -> Result<(String, usize), &'static str> {
                 Some((_, 'u')) => {
                     let digits: String = characters.by_ref().take(4).map(|(_, c)| c).collect();
                     let code = u32::from_str_radix(&digits, 16).ok();
-                    string.push(
-                        code.and_then(char::from_u32)
-                            .ok_or("bad escape in a string")?,
-                    );
+                    string.push(code.and_then(char::from_u32).ok_or("bad escape in a string")?);
                 }
                 _ => return Err("bad escape in a string"),
             },

@@ -60,10 +60,7 @@ impl Match {
     /// A port group of the match that has no port on a switch. OVN does not know the group there,
     /// and ignores the match. `None`: there is no such group.
     pub(crate) fn missing_group<'a>(&self, switch: SwitchId, names: &'a Names) -> Option<&'a str> {
-        let missing = self
-            .groups
-            .iter()
-            .find(|group| !names.is_group_on(**group, switch))?;
+        let missing = self.groups.iter().find(|group| !names.is_group_on(**group, switch))?;
         Some(names.group_name(*missing))
     }
 
@@ -107,10 +104,7 @@ mod tests {
             payload: Payload::Ip(IpPacket {
                 source: "10.0.0.1".parse().unwrap(),
                 destination: "10.0.0.2".parse().unwrap(),
-                transport: Transport::Tcp {
-                    source: 40000,
-                    destination: 80,
-                },
+                transport: Transport::Tcp { source: 40000, destination: 80 },
             }),
             input: SwitchPortId::for_test(1).into(),
             output: None,
@@ -219,9 +213,6 @@ mod tests {
         let names = names();
         let parsed = Match::parse("inport == @group || ip4", &names).unwrap();
         assert_eq!(parsed.missing_group(SwitchId::for_test(0), &names), None);
-        assert_eq!(
-            parsed.missing_group(SwitchId::for_test(1), &names),
-            Some("group")
-        );
+        assert_eq!(parsed.missing_group(SwitchId::for_test(1), &names), Some("group"));
     }
 }

@@ -67,10 +67,7 @@ impl<'a> Parser<'a> {
     }
 
     fn error(&self, reason: &'static str) -> MatchError {
-        MatchError {
-            reason,
-            position: self.position,
-        }
+        MatchError { reason, position: self.position }
     }
 
     fn advance(&mut self) -> Result<(), MatchError> {
@@ -91,11 +88,7 @@ impl<'a> Parser<'a> {
     }
 
     fn require(&mut self, mark: &str, reason: &'static str) -> Result<(), MatchError> {
-        if self.skip(mark)? {
-            Ok(())
-        } else {
-            Err(self.error(reason))
-        }
+        if self.skip(mark)? { Ok(()) } else { Err(self.error(reason)) }
     }
 
     fn relation(&self) -> Option<Relation> {
@@ -106,9 +99,8 @@ impl<'a> Parser<'a> {
     }
 
     fn require_relation(&mut self) -> Result<Relation, MatchError> {
-        let relation = self
-            .relation()
-            .ok_or_else(|| self.error("expected a relational operator"))?;
+        let relation =
+            self.relation().ok_or_else(|| self.error("expected a relational operator"))?;
         self.advance()?;
         Ok(relation)
     }
@@ -120,11 +112,7 @@ impl<'a> Parser<'a> {
         };
         while self.skip(mark)? {
             let next = self.operand_of_logic()?;
-            expression = if mark == "&&" {
-                expression.and(next)
-            } else {
-                expression.or(next)
-            };
+            expression = if mark == "&&" { expression.and(next) } else { expression.or(next) };
         }
         if matches!(self.token, Token::Mark("&&" | "||")) {
             return Err(self.error("&& and || need parentheses when used together"));
@@ -195,29 +183,18 @@ impl<'a> Parser<'a> {
         if operand.width > 1 && !self.is_negated {
             return Err(self.error("a field of several bits needs a comparison"));
         }
-        let zero = Constant {
-            value: 0,
-            mask: None,
-            notation: Notation::Hexadecimal,
-        };
-        let constants = Constants {
-            integers: vec![zero],
-            is_integer: true,
-            count: 1,
-            ..Constants::default()
-        };
+        let zero = Constant { value: 0, mask: None, notation: Notation::Hexadecimal };
+        let constants =
+            Constants { integers: vec![zero], is_integer: true, count: 1, ..Constants::default() };
         Ok((self.compare(operand, Relation::NotEqual, constants)?, true))
     }
 
     /// Parses `0`, `1`, `constants RELATION field`, or `constant < field < constant`.
     fn constant_first(&mut self) -> Result<(Expression, bool), MatchError> {
         let first = self.constants()?;
-        if let ([constant], None, false, false) = (
-            &first.integers[..],
-            self.relation(),
-            first.is_in_braces,
-            !first.shared.is_empty(),
-        ) && constant.notation == Notation::Decimal
+        if let ([constant], None, false, false) =
+            (&first.integers[..], self.relation(), first.is_in_braces, !first.shared.is_empty())
+            && constant.notation == Notation::Decimal
             && constant.mask.is_none()
             && constant.value <= 1
         {
@@ -248,11 +225,7 @@ impl<'a> Parser<'a> {
         };
         let symbol = Symbol::find(name).ok_or_else(|| self.error("unknown field"))?;
         self.advance()?;
-        let whole = Operand {
-            symbol,
-            offset: 0,
-            width: symbol.width,
-        };
+        let whole = Operand { symbol, offset: 0, width: symbol.width };
         if !self.skip("[")? {
             return Ok(whole);
         }
@@ -260,11 +233,7 @@ impl<'a> Parser<'a> {
             return Err(self.error("a port has no bits"));
         }
         let low = self.bit_number()?;
-        let high = if self.skip("..")? {
-            self.bit_number()?
-        } else {
-            low
-        };
+        let high = if self.skip("..")? { self.bit_number()? } else { low };
         self.require("]", "expected ]")?;
         if low > high || high >= symbol.width {
             return Err(self.error("the field has no such bits"));
@@ -273,20 +242,14 @@ impl<'a> Parser<'a> {
         if symbol.level == Level::Nominal && !is_whole {
             return Err(self.error("the field has no subfields"));
         }
-        Ok(Operand {
-            symbol,
-            offset: low,
-            width: high - low + 1,
-        })
+        Ok(Operand { symbol, offset: low, width: high - low + 1 })
     }
 
     fn bit_number(&mut self) -> Result<u32, MatchError> {
         match self.token {
-            Token::Constant(Constant {
-                value,
-                mask: None,
-                notation: Notation::Decimal,
-            }) if value < 128 => {
+            Token::Constant(Constant { value, mask: None, notation: Notation::Decimal })
+                if value < 128 =>
+            {
                 self.advance()?;
                 Ok(value as u32)
             }
@@ -329,10 +292,8 @@ impl<'a> Parser<'a> {
                 constants.count += 1;
             }
             Token::PortGroup(name) => {
-                let group = self
-                    .names
-                    .group(name)
-                    .ok_or_else(|| self.error("unknown port group"))?;
+                let group =
+                    self.names.group(name).ok_or_else(|| self.error("unknown port group"))?;
                 self.groups.push(group);
                 constants.add_group(self.names.group_ports(group));
             }

@@ -85,12 +85,7 @@ fn find_port(name: &str) -> Option<Symbol> {
         "outport" => SymbolKind::OutputPort,
         _ => return None,
     };
-    Some(Symbol {
-        kind,
-        width: 0,
-        level: Level::Nominal,
-        prerequisite: Condition::True,
-    })
+    Some(Symbol { kind, width: 0, level: Level::Nominal, prerequisite: Condition::True })
 }
 
 fn find_field(name: &str) -> Option<Symbol> {
@@ -138,12 +133,7 @@ fn find_field(name: &str) -> Option<Symbol> {
         "pkt.mark" => (Field::Mark, 0, 32, Ordinal, Condition::True),
         _ => return None,
     };
-    Some(Symbol {
-        kind: SymbolKind::Field { field, offset },
-        width,
-        level,
-        prerequisite,
-    })
+    Some(Symbol { kind: SymbolKind::Field { field, offset }, width, level, prerequisite })
 }
 
 fn find_predicate(name: &str) -> Option<Symbol> {
@@ -193,11 +183,7 @@ fn find_pipeline_state(name: &str) -> Option<Symbol> {
     let (field, offset, width, prerequisite) = match name.split_once('.') {
         Some(("ct", state)) => {
             let (_, bit) = CONNECTION_STATES.iter().find(|(name, _)| *name == state)?;
-            let prerequisite = if state == "trk" {
-                Condition::True
-            } else {
-                Condition::Tracked
-            };
+            let prerequisite = if state == "trk" { Condition::True } else { Condition::Tracked };
             (Field::ConnectionState, *bit, 1, prerequisite)
         }
         Some(("flags", flag)) if FLAGS.contains(&flag) => {

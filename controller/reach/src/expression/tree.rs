@@ -178,29 +178,15 @@ impl Expression {
             Self::Boolean(value) => *value,
             Self::And(parts) => parts.iter().all(|part| part.matches(packet)),
             Self::Or(parts) => parts.iter().any(|part| part.matches(packet)),
-            Self::Compare {
-                field,
-                prerequisite,
-                relation,
-                value,
-                mask,
-            } => prerequisite.holds(packet) && relation.holds(field.value(packet) & mask, *value),
-            Self::Member {
-                field,
-                prerequisite,
-                is_negated,
-                values,
-            } => prerequisite.holds(packet) && values.contains(field.value(packet)) != *is_negated,
-            Self::Holds {
-                condition,
-                is_negated,
-            } => condition.holds(packet) != *is_negated,
+            Self::Compare { field, prerequisite, relation, value, mask } => {
+                prerequisite.holds(packet) && relation.holds(field.value(packet) & mask, *value)
+            }
+            Self::Member { field, prerequisite, is_negated, values } => {
+                prerequisite.holds(packet) && values.contains(field.value(packet)) != *is_negated
+            }
+            Self::Holds { condition, is_negated } => condition.holds(packet) != *is_negated,
             Self::Port { is_input, ports } => {
-                let port = if *is_input {
-                    Some(packet.input)
-                } else {
-                    packet.output
-                };
+                let port = if *is_input { Some(packet.input) } else { packet.output };
                 port.is_some_and(|port| ports.contains(port))
             }
         }

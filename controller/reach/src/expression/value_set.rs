@@ -38,10 +38,7 @@ impl ValueSet {
     /// `true` if the bits of one of the masks, or all bits, equal those of a value.
     pub(crate) fn contains(&self, value: u128) -> bool {
         self.whole.contains(&value)
-            || self
-                .masked
-                .iter()
-                .any(|(mask, values)| values.contains(&(value & mask)))
+            || self.masked.iter().any(|(mask, values)| values.contains(&(value & mask)))
     }
 
     /// Values with their masks.

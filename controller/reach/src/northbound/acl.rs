@@ -119,18 +119,12 @@ impl Acls {
                 .find(|other| other.matches.matches(packet));
             contradiction = contradiction.or(other.map(|other| (acl, &**other)));
             if acl.action != AclAction::Pass {
-                return AclDecision {
-                    acl: Some(acl),
-                    contradiction,
-                };
+                return AclDecision { acl: Some(acl), contradiction };
             }
             let next_tier = rest.iter().position(|other| other.tier > acl.tier);
             rest = &rest[next_tier.unwrap_or(rest.len())..];
         }
-        AclDecision {
-            acl: None,
-            contradiction,
-        }
+        AclDecision { acl: None, contradiction }
     }
 
     /// `true` if an `allow-stateless` ACL of a direction matches. Its packets are not tracked.

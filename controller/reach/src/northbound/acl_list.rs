@@ -60,11 +60,7 @@ struct ReadAcl {
 impl Northbound {
     /// The ACLs of a switch. The first packet that meets the switch collects them.
     pub(crate) fn acls<'a>(&'a self, switch: &'a Switch) -> &'a Acls {
-        let SwitchAcls {
-            switch: id,
-            lists,
-            collected,
-        } = &switch.acls;
+        let SwitchAcls { switch: id, lists, collected } = &switch.acls;
         let place = (*id, switch.load_balancers.has_own_vip);
         collected.get_or_init(|| Acls::collect(lists, place, &self.names, self.acl_translation))
     }
@@ -72,11 +68,7 @@ impl Northbound {
 
 impl SwitchAcls {
     pub(super) fn new(switch: SwitchId, lists: Vec<Arc<AclList>>) -> Self {
-        Self {
-            switch,
-            lists,
-            collected: OnceLock::new(),
-        }
+        Self { switch, lists, collected: OnceLock::new() }
     }
 
     fn is_stateful(&self) -> bool {
@@ -86,12 +78,7 @@ impl SwitchAcls {
 
 impl<'a> AclReader<'a> {
     pub(super) fn new(tables: &'a Tables, names: &'a Names) -> Self {
-        Self {
-            tables,
-            names,
-            read: HashMap::default(),
-            notes: Notes::default(),
-        }
+        Self { tables, names, read: HashMap::default(), notes: Notes::default() }
     }
 
     /// Reads the rows that references name.
@@ -171,11 +158,7 @@ struct Presence {
 
 impl<'a> AclNotes<'a> {
     pub(super) fn new(switches: &'a [Switch], names: &'a Names) -> Self {
-        Self {
-            switches,
-            names,
-            noted: HashSet::default(),
-        }
+        Self { switches, names, noted: HashSet::default() }
     }
 
     /// Adds notes about the ACLs of a list that applies to switches.
@@ -184,9 +167,7 @@ impl<'a> AclNotes<'a> {
         let mut known: HashMap<&[PortGroupId], Presence, RandomState> = HashMap::default();
         for acl in &list.acls {
             let groups = acl.matches.groups();
-            let presence = known
-                .entry(groups)
-                .or_insert_with(|| self.presence(groups, switches));
+            let presence = known.entry(groups).or_insert_with(|| self.presence(groups, switches));
             for group in &presence.missing {
                 if self.noted.insert((acl.row.uuid, Some(*group))) {
                     let group = self.names.group_name(*group);
@@ -206,9 +187,7 @@ impl<'a> AclNotes<'a> {
     fn presence(&self, groups: &[PortGroupId], switches: &[SwitchId]) -> Presence {
         let mut presence = Presence::default();
         for id in switches {
-            let mut absent = groups
-                .iter()
-                .filter(|group| !self.names.is_group_on(**group, *id));
+            let mut absent = groups.iter().filter(|group| !self.names.is_group_on(**group, *id));
             if let Some(missing) = absent.next() {
                 if !presence.missing.contains(missing) {
                     presence.missing.push(*missing);

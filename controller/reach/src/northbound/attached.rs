@@ -90,15 +90,13 @@ impl Attached {
 
     /// The load balancers, each once.
     pub(super) fn ids(&self) -> impl Iterator<Item = LoadBalancerId> {
-        self.members()
-            .enumerate()
-            .flat_map(move |(place, members)| {
-                let ids = members.ids.iter().copied();
-                ids.filter(move |id| {
-                    let mut before = self.members().take(place);
-                    before.all(|other| !other.ids.contains(id))
-                })
+        self.members().enumerate().flat_map(move |(place, members)| {
+            let ids = members.ids.iter().copied();
+            ids.filter(move |id| {
+                let mut before = self.members().take(place);
+                before.all(|other| !other.ids.contains(id))
             })
+        })
     }
 
     fn members(&self) -> impl Iterator<Item = &Members> {

@@ -39,11 +39,8 @@ impl Northbound {
         let tables = Tables::read(snapshot, &mut notes);
         let mut ports = Ports::default();
         let switch_rows: Vec<_> = tables.switches.iter().collect();
-        let router_rows: Vec<_> = tables
-            .routers
-            .iter()
-            .filter(|(_, row)| row.enabled != Some(false))
-            .collect();
+        let router_rows: Vec<_> =
+            tables.routers.iter().filter(|(_, row)| row.enabled != Some(false)).collect();
         for (number, (_, row)) in switch_rows.iter().enumerate() {
             ports.add_switch(SwitchId(number as u32), row, &tables, &mut notes);
         }
@@ -83,21 +80,13 @@ impl Northbound {
             &load_balancers,
             &mut notes,
         );
-        let mut switches = build_switches(
-            &switch_rows,
-            &ports,
-            &tables,
-            &names,
-            &load_balancers,
-            &mut notes,
-        );
+        let mut switches =
+            build_switches(&switch_rows, &ports, &tables, &names, &load_balancers, &mut notes);
         if tables.global_option("install_ls_lb_from_router") {
             for switch in &mut switches {
                 for (_, port) in &switch.router_ports {
                     let router = ports.router_ports[port.0 as usize].router;
-                    switch
-                        .load_balancers
-                        .extend(&routers[router.0 as usize].load_balancers);
+                    switch.load_balancers.extend(&routers[router.0 as usize].load_balancers);
                 }
             }
         }
@@ -131,24 +120,16 @@ fn router_kind(
     tables: &Tables,
 ) -> RouterKind {
     if let Some(chassis) = row.options.get("chassis") {
-        return RouterKind::Gateway {
-            chassis: chassis.clone(),
-        };
+        return RouterKind::Gateway { chassis: chassis.clone() };
     }
     let has_chassis = |id: &&RouterPortId| {
         let uuid = ports.router_ports[id.0 as usize].uuid;
         tables.router_ports.get(Ref::new(uuid)).is_some_and(|port| {
             port.ha_chassis_group.is_some()
-                || tables
-                    .gateway_chassis
-                    .of(&port.gateway_chassis)
-                    .next()
-                    .is_some()
+                || tables.gateway_chassis.of(&port.gateway_chassis).next().is_some()
         })
     };
-    RouterKind::Distributed {
-        gateways: ids.iter().filter(has_chassis).copied().collect(),
-    }
+    RouterKind::Distributed { gateways: ids.iter().filter(has_chassis).copied().collect() }
 }
 
 fn read_names(tables: &Tables, ports: &Ports, kinds: &[RouterKind]) -> Names {
@@ -213,10 +194,8 @@ fn build_routers(
     for (((uuid, row), kind), ids) in rows.iter().zip(kinds).zip(&ports.of_routers) {
         let id = RouterId(routers.len() as u32);
         let own = ports.router_ports_of(ids);
-        let networks = || {
-            own.iter()
-                .flat_map(|(id, port)| port.networks.iter().map(move |own| (*id, own)))
-        };
+        let networks =
+            || own.iter().flat_map(|(id, port)| port.networks.iter().map(move |own| (*id, own)));
         let nats = read_rules(tables.nats.of(&row.nat), &kind, &own, tables, names, notes);
         let forced = ForcedSnat::new(&row.options);
         let attached = load_balancers.attached(&row.load_balancer, &row.load_balancer_group);
@@ -280,10 +259,7 @@ fn foreign_output(
     router: RouterId,
     ports: &Ports,
 ) -> Option<RouterPortId> {
-    let name = route
-        .output_port
-        .as_ref()
-        .filter(|_| route.nexthop != "discard")?;
+    let name = route.output_port.as_ref().filter(|_| route.nexthop != "discard")?;
     match ports.by_name.get(name)? {
         PortId::Router(id) if ports.router_ports[id.0 as usize].router != router => Some(*id),
         _ => None,
@@ -310,11 +286,7 @@ fn add_foreign_routes<'a>(
     let mut counts: HashMap<(&str, &str, bool), usize, RandomState> = HashMap::default();
     let key = |route: &'a nb::LogicalRouterStaticRoute| {
         let is_source = route.policy == Some(nb::LogicalRouterStaticRoutePolicy::SrcIp);
-        (
-            route.ip_prefix.as_str(),
-            route.route_table.as_str(),
-            is_source,
-        )
+        (route.ip_prefix.as_str(), route.route_table.as_str(), is_source)
     };
     for (_, route) in all() {
         *counts.entry(key(route)).or_default() += 1;
@@ -327,11 +299,7 @@ fn add_foreign_routes<'a>(
             continue;
         }
         let own = ports.router_ports_of(&[output]);
-        let router = if is_single {
-            ports.router_ports[output.0 as usize].router
-        } else {
-            id
-        };
+        let router = if is_single { ports.router_ports[output.0 as usize].router } else { id };
         let routes = &mut routers[router.0 as usize].routes;
         routes.add_static((uuid, route), &own, tables, notes);
     }
@@ -349,10 +317,7 @@ fn read_static_macs(
             (Some(PortId::Router(port)), Ok(address), Some(mac)) => {
                 macs.insert((*port, address), mac);
             }
-            _ => notes.add(
-                RowRef::new::<StaticMacBinding>(*uuid),
-                "bad logical_port, ip or mac",
-            ),
+            _ => notes.add(RowRef::new::<StaticMacBinding>(*uuid), "bad logical_port, ip or mac"),
         }
     }
     macs

@@ -124,9 +124,7 @@ fn read_acls<'a>(
     });
     let all = own.chain(of_groups);
     let applied = all.filter(|(acls, switches)| !acls.is_empty() && !switches.is_empty());
-    applied
-        .map(|(acls, switches)| (reader.list(acls), switches))
-        .collect()
+    applied.map(|(acls, switches)| (reader.list(acls), switches)).collect()
 }
 
 /// Adds the ports of a switch to its lookup tables.
@@ -162,11 +160,7 @@ fn add_ports(switch: &mut Switch, ids: &[SwitchPortId], ports: &Ports) {
                     .collect()
             }
             _ if is_indirect || port.mac_lookup == MacLookup::Learned => Vec::new(),
-            _ => port
-                .interfaces
-                .iter()
-                .map(|interface| interface.mac)
-                .collect(),
+            _ => port.interfaces.iter().map(|interface| interface.mac).collect(),
         };
         for mac in macs {
             let places = switch.by_mac.entry(mac).or_default();
@@ -200,15 +194,8 @@ fn has_vni(other_config: &BTreeMap<String, String>) -> bool {
 }
 
 fn read_subnets(other_config: &BTreeMap<String, String>) -> Vec<Prefix> {
-    let subnet = other_config
-        .get("subnet")
-        .and_then(|text| Prefix::parse(text));
-    let prefix = other_config
-        .get("ipv6_prefix")
-        .and_then(|text| Prefix::parse(text));
-    let prefix = prefix.map(|prefix| Prefix {
-        length: IPV6_PREFIX_LENGTH,
-        ..prefix
-    });
+    let subnet = other_config.get("subnet").and_then(|text| Prefix::parse(text));
+    let prefix = other_config.get("ipv6_prefix").and_then(|text| Prefix::parse(text));
+    let prefix = prefix.map(|prefix| Prefix { length: IPV6_PREFIX_LENGTH, ..prefix });
     subnet.into_iter().chain(prefix).collect()
 }

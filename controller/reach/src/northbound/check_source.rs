@@ -15,9 +15,8 @@ use super::vip::Vip;
 /// A load balancer need not be one of a switch or router for it.
 pub(super) fn read_check_sources(tables: &Tables, ports: &Ports) -> Vec<(SwitchId, IpAddr)> {
     let balancers = tables.load_balancers.iter();
-    let mut sources: Vec<_> = balancers
-        .flat_map(|(_, balancer)| backend_sources(balancer, tables, ports))
-        .collect();
+    let mut sources: Vec<_> =
+        balancers.flat_map(|(_, balancer)| backend_sources(balancer, tables, ports)).collect();
     for (uuid, row) in tables.switch_ports.iter() {
         let Some(id) = ports.by_uuid.get(uuid) else {
             continue;

@@ -56,32 +56,23 @@ impl Gateways {
 
     fn of_routes(mut routes: Vec<MachineRoute>) -> Self {
         routes.sort_by_key(|route| std::cmp::Reverse(route.destination.length));
-        Self {
-            routes,
-            ..Self::default()
-        }
+        Self { routes, ..Self::default() }
     }
 
     /// `true` if a machine with these interfaces gets the options.
     pub(super) fn serves(&self, interfaces: &[Interface]) -> bool {
         let first = interfaces.iter().flat_map(|own| &own.addresses);
         let first = first.map(|own| own.address).find(IpAddr::is_ipv4);
-        first
-            .zip(self.served)
-            .is_some_and(|(own, served)| served.contains(own))
+        first.zip(self.served).is_some_and(|(own, served)| served.contains(own))
     }
 
     /// The way to a destination. `None`: there is none.
     fn find(&self, destination: IpAddr) -> Option<Hop> {
         let mut routes = self.routes.iter();
         let route = routes.find(|route| route.destination.contains(destination));
-        let route = route.map(|route| Hop {
-            next: route.next_hop,
-            length: route.destination.length,
-        });
-        let default = self
-            .default
-            .filter(|next| next.is_ipv4() == destination.is_ipv4());
+        let route =
+            route.map(|route| Hop { next: route.next_hop, length: route.destination.length });
+        let default = self.default.filter(|next| next.is_ipv4() == destination.is_ipv4());
         route.or_else(|| default.map(Hop::default_route))
     }
 }
@@ -130,10 +121,7 @@ fn parse_routes(text: &str) -> Vec<MachineRoute> {
     let words: Vec<_> = text.split(',').map(str::trim).collect();
     let pairs = words.chunks_exact(2);
     let routes = pairs.filter_map(|pair| {
-        Some(MachineRoute {
-            destination: Prefix::parse(pair[0])?,
-            next_hop: pair[1].parse().ok()?,
-        })
+        Some(MachineRoute { destination: Prefix::parse(pair[0])?, next_hop: pair[1].parse().ok()? })
     });
     routes.collect()
 }

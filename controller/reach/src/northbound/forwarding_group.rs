@@ -42,13 +42,10 @@ pub(super) fn read_groups<'a>(
         if address.is_none() {
             notes.add(reference, format!("bad vip {}", row.vip));
         }
-        let found = row
-            .child_port
-            .iter()
-            .map(|name| match ports.by_name.get(name) {
-                Some(PortId::Switch(port)) => Ok(*port),
-                Some(PortId::Router(_)) | None => Err(name),
-            });
+        let found = row.child_port.iter().map(|name| match ports.by_name.get(name) {
+            Some(PortId::Switch(port)) => Ok(*port),
+            Some(PortId::Router(_)) | None => Err(name),
+        });
         let children = found.collect::<Result<Vec<_>, _>>().unwrap_or_else(|name| {
             notes.add(reference, format!("child_port {name} is not known"));
             Vec::new()

@@ -162,11 +162,7 @@ impl LoadBalancer {
 
     /// Name, or the UUID if the load balancer has none.
     pub(crate) fn label(&self) -> String {
-        if self.name.is_empty() {
-            self.row.uuid.to_string()
-        } else {
-            self.name.clone()
-        }
+        if self.name.is_empty() { self.row.uuid.to_string() } else { self.name.clone() }
     }
 
     pub(crate) fn has_protocol(&self, transport: Transport) -> bool {

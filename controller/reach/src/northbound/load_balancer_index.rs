@@ -67,16 +67,12 @@ impl LoadBalancers {
         groups: &BTreeSet<Ref<nb::LoadBalancerGroup>>,
     ) -> Attached {
         let own = (!own.is_empty()).then(|| Arc::new(self.members(own)));
-        let groups = groups
-            .iter()
-            .filter_map(|group| self.groups.get(&group.uuid));
+        let groups = groups.iter().filter_map(|group| self.groups.get(&group.uuid));
         Attached::new(own.into_iter().chain(groups.map(Arc::clone)))
     }
 
     fn members(&self, references: &BTreeSet<Ref<nb::LoadBalancer>>) -> Members {
-        let known = references
-            .iter()
-            .filter_map(|reference| self.ids.get(&reference.uuid));
+        let known = references.iter().filter_map(|reference| self.ids.get(&reference.uuid));
         Members::new(known.map(|id| (*id, self.get(*id))))
     }
 
@@ -105,9 +101,8 @@ impl LoadBalancers {
         if !event.is_empty() {
             return event;
         }
-        let exact: Vec<_> = candidates()
-            .filter(|(balancer, vip)| balancer.serves(vip, packet.transport))
-            .collect();
+        let exact: Vec<_> =
+            candidates().filter(|(balancer, vip)| balancer.serves(vip, packet.transport)).collect();
         if !exact.is_empty() {
             return exact;
         }
@@ -137,14 +132,13 @@ impl LoadBalancers {
         packet: &IpPacket,
     ) -> Option<(&'a LoadBalancer, &'a Vip)> {
         let port = packet.transport.destination_port();
-        self.at(attached, packet.destination)
-            .find(|(balancer, vip)| {
-                vip.is_served
-                    && vip.empty == EmptyVip::Event
-                    && vip.backends.is_empty()
-                    && balancer.has_protocol(packet.transport)
-                    && vip.port.is_none_or(|own| own == port)
-            })
+        self.at(attached, packet.destination).find(|(balancer, vip)| {
+            vip.is_served
+                && vip.empty == EmptyVip::Event
+                && vip.backends.is_empty()
+                && balancer.has_protocol(packet.transport)
+                && vip.port.is_none_or(|own| own == port)
+        })
     }
 
     /// VIPs of a datapath with an address.
@@ -154,21 +148,17 @@ impl LoadBalancers {
         address: IpAddr,
     ) -> impl Iterator<Item = (&'a LoadBalancer, &'a Vip)> {
         let places = self.by_address.get(&address).into_iter().flatten();
-        places
-            .filter(|(id, _)| attached.contains(*id))
-            .map(|(id, place)| {
-                let balancer = self.get(*id);
-                (balancer, &balancer.vips[*place])
-            })
+        places.filter(|(id, _)| attached.contains(*id)).map(|(id, place)| {
+            let balancer = self.get(*id);
+            (balancer, &balancer.vips[*place])
+        })
     }
 
     /// `true` if the VIPs with an address do not make a router track packets: all of them have
     /// `use_stateless_nat`.
     pub(crate) fn is_untracked(&self, attached: &Attached, address: IpAddr) -> bool {
         attached.has_stateless
-            && self
-                .at(attached, address)
-                .all(|(balancer, _)| balancer.is_stateless)
+            && self.at(attached, address).all(|(balancer, _)| balancer.is_stateless)
     }
 
     /// A load balancer with `use_stateless_nat` that has a VIP with an address. `None`: there is
@@ -178,9 +168,7 @@ impl LoadBalancers {
         attached: &'a Attached,
         address: IpAddr,
     ) -> Option<&'a LoadBalancer> {
-        let mut vips = self
-            .at(attached, address)
-            .filter(|_| attached.has_stateless);
+        let mut vips = self.at(attached, address).filter(|_| attached.has_stateless);
         vips.find_map(|(balancer, _)| balancer.is_stateless.then_some(balancer))
     }
 

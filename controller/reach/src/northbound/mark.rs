@@ -45,10 +45,7 @@ impl Marks {
                 }
             };
             if let Some(group) = matches.missing_group(switch, names) {
-                notes.add(
-                    reference,
-                    format!("port group {group} has no port on the switch"),
-                );
+                notes.add(reference, format!("port group {group} has no port on the switch"));
                 continue;
             }
             let value = |name: &str| {
@@ -61,9 +58,7 @@ impl Marks {
                 priority: row.priority,
                 matches,
                 mark: value("mark").and_then(|mark| u32::try_from(mark).ok()),
-                dscp: value("dscp")
-                    .filter(|dscp| *dscp <= DSCP_MAX)
-                    .map(|dscp| dscp as u8),
+                dscp: value("dscp").filter(|dscp| *dscp <= DSCP_MAX).map(|dscp| dscp as u8),
             };
             match row.direction {
                 QoSDirection::FromLport => marks.ingress.push(rule),
@@ -79,11 +74,7 @@ impl Marks {
     /// Marks a packet as the first matching row does. Returns `true` if OVN leaves open whether the
     /// row counts, because its own flow that changes nothing has the priority 0, too.
     pub(crate) fn apply(&self, is_ingress: bool, packet: &mut Packet) -> bool {
-        let rules = if is_ingress {
-            &self.ingress
-        } else {
-            &self.egress
-        };
+        let rules = if is_ingress { &self.ingress } else { &self.egress };
         let Some(rule) = rules.iter().find(|rule| rule.matches.matches(packet)) else {
             return false;
         };

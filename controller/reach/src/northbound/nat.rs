@@ -136,10 +136,8 @@ impl Nat {
         };
         let machine = row.logical_port.as_ref().zip(mac);
         let machine = machine.filter(|_| row.r#type == NatType::DnatAndSnat && gateway.is_some());
-        let machine = machine.map(|(port, mac)| Machine {
-            mac,
-            is_resident: names.is_resident(port),
-        });
+        let machine =
+            machine.map(|(port, mac)| Machine { mac, is_resident: names.is_resident(port) });
         let address_set = |reference: Option<Ref<nb::AddressSet>>| {
             let set = tables.address_sets.get(reference?)?;
             names.address_set(&set.name).map(Arc::clone)
@@ -171,13 +169,8 @@ impl Nat {
             },
             matches,
             row_priority: row.priority,
-            allowed: address_set(row.allowed_ext_ips).map(|set| {
-                if is_comparable(&set) {
-                    set
-                } else {
-                    Arc::default()
-                }
-            }),
+            allowed: address_set(row.allowed_ext_ips)
+                .map(|set| if is_comparable(&set) { set } else { Arc::default() }),
             exempted: address_set(row.exempted_ext_ips).filter(is_comparable),
         })
     }
@@ -263,13 +256,7 @@ impl Nat {
             && self.is_resident()
             && destination == self.external
             && self.gateway.is_none_or(|gateway| gateway == input);
-        self.effect(
-            applies,
-            self.actions.on_destinations,
-            self.dnat_priority(),
-            packet,
-            source,
-        )
+        self.effect(applies, self.actions.on_destinations, self.dnat_priority(), packet, source)
     }
 
     /// The effect of the rule on the source of a packet that goes out by a port.
@@ -284,13 +271,7 @@ impl Nat {
             && self.is_resident()
             && self.logical.contains(source)
             && self.gateway.is_none_or(|gateway| gateway == output);
-        self.effect(
-            applies,
-            self.actions.on_sources,
-            self.snat_priority(),
-            packet,
-            destination,
-        )
+        self.effect(applies, self.actions.on_sources, self.snat_priority(), packet, destination)
     }
 
     /// `true` if the rule holds for an address on the other side, apart from exempted ones.
@@ -389,9 +370,8 @@ fn gateway_port(
         RouterKind::Gateway { .. } => &Vec::new(),
     };
     if let Some(reference) = row.gateway_port {
-        let named = ports
-            .iter()
-            .find(|(id, port)| port.uuid == reference.uuid && gateways.contains(id));
+        let named =
+            ports.iter().find(|(id, port)| port.uuid == reference.uuid && gateways.contains(id));
         return match named {
             Some((id, _)) => Ok(Some(*id)),
             None => Err("gateway_port is no distributed gateway port of the router".to_owned()),

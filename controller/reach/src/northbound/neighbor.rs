@@ -102,10 +102,7 @@ impl Northbound {
             is_router && id != asking && port.is_enabled && port.has(address)
         });
         if found.is_empty() && switch.check_sources.contains(&address) {
-            let owner = Owner {
-                switch: id,
-                port: None,
-            };
+            let owner = Owner { switch: id, port: None };
             let mac = self.monitor_mac;
             return (Neighbor::Known { owner, mac }, 0);
         }
@@ -204,10 +201,7 @@ impl Northbound {
             .filter(|port| **port != asking)
             .map(|port| (*port, self.switch_port(*port)))
             .filter(|(_, port)| port.kind.is_outside());
-        let owners = ports.map(|(id, port)| Owner {
-            switch: port.switch,
-            port: Some(id),
-        });
+        let owners = ports.map(|(id, port)| Owner { switch: port.switch, port: Some(id) });
         owners.collect()
     }
 
@@ -250,10 +244,7 @@ impl Northbound {
 
     fn answers_for_vip(&self, router: &Router, address: IpAddr) -> bool {
         let is_reachable = || {
-            router
-                .ports
-                .iter()
-                .any(|port| self.router_port(*port).network_of(address).is_some())
+            router.ports.iter().any(|port| self.router_port(*port).network_of(address).is_some())
         };
         let mut vips = self.load_balancers.at(&router.load_balancers, address);
         vips.any(|(balancer, _)| match balancer.responder {
@@ -275,11 +266,8 @@ impl Northbound {
             let proxy = self.switch_port(*id).proxy.as_ref()?;
             let mut networks = proxy.addresses.iter();
             let answers = networks.any(|network| network.contains(address));
-            let mac = if proxy.mac == Mac::ZERO {
-                self.router_port(*router_port).mac
-            } else {
-                proxy.mac
-            };
+            let mac =
+                if proxy.mac == Mac::ZERO { self.router_port(*router_port).mac } else { proxy.mac };
             answers.then_some(mac)
         })
     }
@@ -287,12 +275,7 @@ impl Northbound {
     /// The neighbour that a router finds for a next hop behind a port. `None`: nobody answers.
     pub(crate) fn next_hop(&self, id: RouterPortId, address: IpAddr) -> Option<NextHopMac> {
         let port = self.router_port(id);
-        let learned = NextHopMac {
-            mac: Mac::ZERO,
-            is_known: false,
-            asked: None,
-            others: 0,
-        };
+        let learned = NextHopMac { mac: Mac::ZERO, is_known: false, asked: None, others: 0 };
         let found = match port.link {
             Link::Switch(switch_port) => {
                 let id = self.switch_port(switch_port).switch;
@@ -325,18 +308,10 @@ impl Northbound {
         }
         let router = self.router(port.router);
         if let Some(mac) = self.announced(router).mac(id, address) {
-            return Some(NextHopMac {
-                mac,
-                is_known: true,
-                asked: None,
-                others: 0,
-            });
+            return Some(NextHopMac { mac, is_known: true, asked: None, others: 0 });
         }
         match self.static_macs.get(&(id, address)) {
-            Some(mac) => Some(NextHopMac {
-                mac: *mac,
-                ..learned
-            }),
+            Some(mac) => Some(NextHopMac { mac: *mac, ..learned }),
             None => found,
         }
     }

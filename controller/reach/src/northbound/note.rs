@@ -19,10 +19,7 @@ pub struct RowRef {
 impl RowRef {
     /// Creates the reference to a row of the table of `T`.
     pub(crate) fn new<T: TableRow>(uuid: Uuid) -> Self {
-        Self {
-            table: T::TABLE,
-            uuid,
-        }
+        Self { table: T::TABLE, uuid }
     }
 }
 

@@ -105,11 +105,7 @@ fn policy(
     tables: &Tables,
     names: &Names,
 ) -> Result<Policy, String> {
-    if row
-        .nexthop
-        .as_ref()
-        .is_some_and(|next_hop| !next_hop.is_empty())
-    {
+    if row.nexthop.as_ref().is_some_and(|next_hop| !next_hop.is_empty()) {
         return Err("the column nexthop is obsolete".to_owned());
     }
     let action = match row.action {
@@ -135,10 +131,7 @@ fn policy(
     if let Some(group) = matches.first_group(names) {
         return Err(format!("routers do not know port group {group}"));
     }
-    let mark = row
-        .options
-        .get("pkt_mark")
-        .and_then(|mark| mark.parse().ok());
+    let mark = row.options.get("pkt_mark").and_then(|mark| mark.parse().ok());
     let is_marking = matches!(action, PolicyAction::Allow | PolicyAction::Reroute(_));
     Ok(Policy {
         row: reference,
@@ -177,10 +170,7 @@ fn next_hops(
         let Some(port) = output_port(output, Some(next_hop), next_hop.is_ipv4(), ports) else {
             continue;
         };
-        let port_name = ports
-            .iter()
-            .find(|(id, _)| *id == port.port)
-            .map(|(_, port)| &port.name);
+        let port_name = ports.iter().find(|(id, _)| *id == port.port).map(|(_, port)| &port.name);
         let session = sessions
             .iter()
             .find(|(_, bfd)| bfd.dst_ip == *text && Some(&bfd.logical_port) == port_name);

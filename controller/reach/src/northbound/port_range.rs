@@ -17,10 +17,7 @@ impl PortRange {
             None => (port(text)?, None),
         };
         let is_valid = first != 0 && last.is_none_or(|last| last > first);
-        is_valid.then_some(Self {
-            first,
-            last: last.unwrap_or(first),
-        })
+        is_valid.then_some(Self { first, last: last.unwrap_or(first) })
     }
 
     pub(super) fn contains(self, port: u16) -> bool {

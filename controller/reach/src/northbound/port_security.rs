@@ -63,10 +63,7 @@ impl PortSecurity {
             return is_own();
         };
         let destination = ip.destination;
-        let of_mac = self
-            .0
-            .iter()
-            .filter(|own| own.has_mac(mac, Some(destination.is_ipv4())));
+        let of_mac = self.0.iter().filter(|own| own.has_mac(mac, Some(destination.is_ipv4())));
         let mut with_addresses = of_mac.filter(|own| !own.addresses.is_empty()).peekable();
         if with_addresses.peek().is_none() {
             return is_own();
@@ -88,10 +85,7 @@ impl Element {
     /// Parses an element. `None`: OVN ignores it, because one of its words is bad.
     fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(VIRTUAL_ROUTER);
-        let mut words = rest
-            .unwrap_or(text)
-            .split(' ')
-            .filter(|word| !word.is_empty());
+        let mut words = rest.unwrap_or(text).split(' ').filter(|word| !word.is_empty());
         let mac = Mac::parse(words.next()?)?;
         let mut virtual_macs = Vec::new();
         let mut addresses = Vec::new();
@@ -104,11 +98,7 @@ impl Element {
         if rest.is_some() && virtual_macs.is_empty() {
             virtual_macs.extend(VirtualMacs::ALL);
         }
-        Some(Self {
-            mac,
-            virtual_macs,
-            addresses,
-        })
+        Some(Self { mac, virtual_macs, addresses })
     }
 
     /// `true` if the element is for a MAC address. `family`: for packets of IPv4, or of IPv6.
@@ -133,9 +123,7 @@ impl Element {
     /// address.
     fn has(&self, mac: Mac, address: IpAddr) -> bool {
         let is_ipv6 = |allowed: &Prefix| allowed.address.is_ipv6();
-        self.addresses
-            .iter()
-            .any(|allowed| allows(allowed, address))
+        self.addresses.iter().any(|allowed| allows(allowed, address))
             || address == IpAddr::from(mac.link_local()) && self.addresses.iter().any(is_ipv6)
     }
 
@@ -281,9 +269,6 @@ mod tests {
         assert!(!asks(virtual_mac, virtual_mac, "10.0.0.1"));
         assert!(!asks(OWN, virtual_mac, "10.0.0.2"));
         assert_eq!(security.frame_mac(mac(virtual_mac)), mac(OWN));
-        assert_eq!(
-            security.frame_mac(mac("0a:00:00:00:00:07")),
-            mac("0a:00:00:00:00:07")
-        );
+        assert_eq!(security.frame_mac(mac("0a:00:00:00:00:07")), mac("0a:00:00:00:00:07"));
     }
 }

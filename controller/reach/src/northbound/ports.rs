@@ -17,10 +17,7 @@ use crate::address::{Interface, Prefix};
 
 /// Ports while the index is being built.
 #[derive(Default)]
-#[expect(
-    clippy::struct_field_names,
-    reason = "ports of switches and ports of routers"
-)]
+#[expect(clippy::struct_field_names, reason = "ports of switches and ports of routers")]
 pub(super) struct Ports {
     pub(super) switch_ports: Vec<SwitchPort>,
     pub(super) router_ports: Vec<RouterPort>,
@@ -49,10 +46,7 @@ impl Ports {
             let id = SwitchPortId(self.switch_ports.len() as u32);
             if self.by_name.contains_key(&port.name) {
                 let reference = RowRef::new::<nb::LogicalSwitchPort>(uuid);
-                notes.add(
-                    reference,
-                    format!("another port has the name {}", port.name),
-                );
+                notes.add(reference, format!("another port has the name {}", port.name));
                 continue;
             }
             self.by_name.insert(port.name.clone(), id.into());
@@ -81,21 +75,14 @@ impl Ports {
             let reference = RowRef::new::<LogicalRouterPort>(uuid);
             let id = RouterPortId(self.router_ports.len() as u32);
             if self.by_name.contains_key(&port.name) {
-                notes.add(
-                    reference,
-                    format!("another port has the name {}", port.name),
-                );
+                notes.add(reference, format!("another port has the name {}", port.name));
                 continue;
             }
             let Some(built) = RouterPort::new(uuid, port, router) else {
                 notes.add(reference, format!("bad mac {}", port.mac));
                 continue;
             };
-            for network in port
-                .networks
-                .iter()
-                .filter(|text| Prefix::parse(text).is_none())
-            {
+            for network in port.networks.iter().filter(|text| Prefix::parse(text).is_none()) {
                 notes.add(reference, format!("bad network {network}"));
             }
             self.by_name.insert(port.name.clone(), id.into());
@@ -139,10 +126,8 @@ impl Ports {
                     }
                     router_port.switch_ports += 1;
                     router_port.link = Link::Switch(id);
-                    let interface = Interface {
-                        mac: router_port.mac,
-                        addresses: router_port.networks.clone(),
-                    };
+                    let interface =
+                        Interface { mac: router_port.mac, addresses: router_port.networks.clone() };
                     let port = &mut self.switch_ports[id.0 as usize];
                     port.peer = Some(target.into());
                     if row.addresses.contains("router") {
@@ -210,10 +195,7 @@ impl Ports {
     /// Limits the answer for packets from ports of network functions, which other ports have sent.
     pub(super) fn limit_network_functions(&mut self, tables: &Tables) {
         for (_, function) in tables.functions.iter() {
-            for port in [Some(function.inport), function.outport]
-                .into_iter()
-                .flatten()
-            {
+            for port in [Some(function.inport), function.outport].into_iter().flatten() {
                 if let Some(id) = self.by_uuid.get(&port.uuid) {
                     self.switch_ports[id.0 as usize].sender_limit =
                         Some("which packets a network function sends on");
@@ -223,8 +205,6 @@ impl Ports {
     }
 
     pub(super) fn router_ports_of(&self, ids: &[RouterPortId]) -> Vec<(RouterPortId, &RouterPort)> {
-        ids.iter()
-            .map(|id| (*id, &self.router_ports[id.0 as usize]))
-            .collect()
+        ids.iter().map(|id| (*id, &self.router_ports[id.0 as usize])).collect()
     }
 }

@@ -71,14 +71,12 @@ impl ProtocolRedirect {
     /// `true` if the port gets a packet.
     pub(crate) fn takes(&self, packet: &IpPacket) -> bool {
         let is_protocol = match packet.transport {
-            Transport::Tcp {
-                source,
-                destination,
-            } => self.has_bgp && [source, destination].contains(&BGP_PORT),
-            Transport::Udp {
-                source,
-                destination,
-            } => self.has_bfd && [source, destination].contains(&BFD_PORT),
+            Transport::Tcp { source, destination } => {
+                self.has_bgp && [source, destination].contains(&BGP_PORT)
+            }
+            Transport::Udp { source, destination } => {
+                self.has_bfd && [source, destination].contains(&BFD_PORT)
+            }
             Transport::Echo { .. } | Transport::Sctp { .. } => false,
         };
         is_protocol && self.addresses.contains(&packet.destination)

@@ -133,10 +133,8 @@ impl Northbound {
         let nats = nats.map(|nat| (nat.external, nat.known_mac().unwrap_or(mac)));
         let vips = self.load_balancers.routable(&router.load_balancers);
         let vips = vips.map(|(_, vip)| (vip.address, mac));
-        let mut addresses: Vec<_> = nats
-            .chain(vips)
-            .filter(|(address, _)| address.is_ipv4())
-            .collect();
+        let mut addresses: Vec<_> =
+            nats.chain(vips).filter(|(address, _)| address.is_ipv4()).collect();
         addresses.sort_unstable();
         addresses.dedup_by_key(|(address, _)| *address);
         addresses

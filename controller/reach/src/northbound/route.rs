@@ -112,23 +112,12 @@ impl Routes {
             Err(reason) => return notes.add(reference, reason),
         };
         let table = self.table_number(&row.route_table);
-        let is_connected = row
-            .options
-            .get("origin")
-            .is_some_and(|origin| origin == "connected");
-        let rank = if is_connected {
-            CONNECTED_RANK
-        } else {
-            STATIC_RANK
-        };
+        let is_connected = row.options.get("origin").is_some_and(|origin| origin == "connected");
+        let rank = if is_connected { CONNECTED_RANK } else { STATIC_RANK };
         if is_connected && route.kind == RouteKind::Destination {
             route.kind = RouteKind::Connected;
         }
-        let table = if is_connected && table == 0 {
-            Table::All
-        } else {
-            Table::Number(table)
-        };
+        let table = if is_connected && table == 0 { Table::All } else { Table::Number(table) };
         self.add(table, rank, route);
     }
 
@@ -164,11 +153,7 @@ impl Routes {
             self.levels.insert(place, Level { kind, routes });
         }
         let key = (table, route.prefix.network_bits());
-        self.levels[place]
-            .routes
-            .entry(key)
-            .or_default()
-            .push(route);
+        self.levels[place].routes.entry(key).or_default().push(route);
     }
 
     /// Adds the route to a network of a port.
@@ -193,31 +178,19 @@ impl Routes {
         };
         let is_ipv4 = packet.destination.is_ipv4();
         let all_bits = width(packet.destination);
-        for level in self
-            .levels
-            .iter()
-            .filter(|level| level.kind.is_ipv4 == is_ipv4)
-        {
+        for level in self.levels.iter().filter(|level| level.kind.is_ipv4 == is_ipv4) {
             let priority = level.kind.priority;
             if priority < CONNECTED_HOST_PRIORITY && !announced.is_empty() {
                 break;
             }
-            let address = if level.kind.is_source {
-                packet.source
-            } else {
-                packet.destination
-            };
+            let address = if level.kind.is_source { packet.source } else { packet.destination };
             let network = bits(address) & mask_bits(level.kind.length, all_bits);
             let tables = [Table::All, Table::Number(number)];
             let found: Vec<_> = tables
                 .iter()
                 .filter_map(|table| level.routes.get(&(*table, network)))
                 .flatten()
-                .chain(
-                    announced
-                        .iter()
-                        .filter(|_| priority == CONNECTED_HOST_PRIORITY),
-                )
+                .chain(announced.iter().filter(|_| priority == CONNECTED_HOST_PRIORITY))
                 .filter(|route| route.input.is_none_or(|port| port == input))
                 .collect();
             if !found.is_empty() {
@@ -318,22 +291,11 @@ pub(super) fn output_port(
 ) -> Option<OutputPort> {
     if let Some(name) = name {
         let (id, port) = ports.iter().find(|(_, port)| port.name == name)?;
-        let has_family = port
-            .networks
-            .iter()
-            .any(|own| own.address.is_ipv4() == is_ipv4);
-        return has_family.then_some(OutputPort {
-            port: *id,
-            has_others: false,
-        });
+        let has_family = port.networks.iter().any(|own| own.address.is_ipv4() == is_ipv4);
+        return has_family.then_some(OutputPort { port: *id, has_others: false });
     }
     let next_hop = next_hop?;
-    let mut fitting = ports
-        .iter()
-        .filter(|(_, port)| port.network_of(next_hop).is_some());
+    let mut fitting = ports.iter().filter(|(_, port)| port.network_of(next_hop).is_some());
     let (id, _) = fitting.next()?;
-    Some(OutputPort {
-        port: *id,
-        has_others: fitting.next().is_some(),
-    })
+    Some(OutputPort { port: *id, has_others: fitting.next().is_some() })
 }

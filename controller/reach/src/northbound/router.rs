@@ -146,11 +146,7 @@ impl Router {
 
     /// The backends among which the router chooses. Without state it does not know health checks.
     pub(crate) fn backends<'v>(&self, balancer: &LoadBalancer, vip: &'v Vip) -> &'v [Backend] {
-        if self.is_stateless(balancer) {
-            &vip.row_backends
-        } else {
-            &vip.backends
-        }
+        if self.is_stateless(balancer) { &vip.row_backends } else { &vip.backends }
     }
 }
 
@@ -169,15 +165,11 @@ impl ForcedSnat {
         let addresses = |key| {
             let text = options.get(key).map(String::as_str).unwrap_or_default();
             let words = text.split_ascii_whitespace();
-            words
-                .map_while(|word| word.parse().ok())
-                .collect::<Vec<IpAddr>>()
+            words.map_while(|word| word.parse().ok()).collect::<Vec<IpAddr>>()
         };
         Self {
             load_balanced_by_port: options.contains_key("chassis")
-                && options
-                    .get("lb_force_snat_ip")
-                    .is_some_and(|value| value == "router_ip"),
+                && options.get("lb_force_snat_ip").is_some_and(|value| value == "router_ip"),
             load_balanced: addresses("lb_force_snat_ip"),
             translated: addresses("dnat_force_snat_ip"),
         }
@@ -188,19 +180,11 @@ impl RouterPort {
     /// Reads a port. `None`: its MAC address is invalid, and OVN ignores the port.
     pub(super) fn new(uuid: Uuid, row: &nb::LogicalRouterPort, router: RouterId) -> Option<Self> {
         let mac = Mac::parse(row.mac.trim())?;
-        let parsed: Vec<_> = row
-            .networks
-            .iter()
-            .filter_map(|text| Prefix::parse(text))
-            .collect();
-        let (mut networks, others): (Vec<_>, Vec<_>) = parsed
-            .into_iter()
-            .partition(|network| network.address.is_ipv4());
+        let parsed: Vec<_> = row.networks.iter().filter_map(|text| Prefix::parse(text)).collect();
+        let (mut networks, others): (Vec<_>, Vec<_>) =
+            parsed.into_iter().partition(|network| network.address.is_ipv4());
         networks.extend(others);
-        networks.push(Prefix {
-            address: mac.link_local().into(),
-            length: 64,
-        });
+        networks.push(Prefix { address: mac.link_local().into(), length: 64 });
         let is_remote = row.options.contains_key("requested-chassis");
         Some(Self {
             uuid,
@@ -214,11 +198,7 @@ impl RouterPort {
                     .options
                     .get("redirect-type")
                     .is_some_and(|kind| kind.eq_ignore_ascii_case("bridged")),
-            link: if is_remote {
-                Link::Remote
-            } else {
-                Link::Missing
-            },
+            link: if is_remote { Link::Remote } else { Link::Missing },
             switch_ports: 0,
             is_overlay: false,
             route_table: row.options.get("route_table").cloned(),
@@ -228,15 +208,11 @@ impl RouterPort {
 
     /// The network that has an address. `None`: the port has no such network.
     pub(crate) fn network_of(&self, address: IpAddr) -> Option<&Prefix> {
-        self.networks
-            .iter()
-            .find(|network| network.contains(address))
+        self.networks.iter().find(|network| network.contains(address))
     }
 
     /// `true` if the port has an address.
     pub(crate) fn has_address(&self, address: IpAddr) -> bool {
-        self.networks
-            .iter()
-            .any(|network| network.address == address)
+        self.networks.iter().any(|network| network.address == address)
     }
 }

@@ -38,11 +38,7 @@ impl<T: TableRow> Rows<T> {
             }
         }
         sorted.sort_unstable_by_key(|(uuid, _)| *uuid);
-        let places = sorted
-            .iter()
-            .enumerate()
-            .map(|(place, (uuid, _))| (*uuid, place))
-            .collect();
+        let places = sorted.iter().enumerate().map(|(place, (uuid, _))| (*uuid, place)).collect();
         Self { sorted, places }
     }
 
@@ -61,9 +57,7 @@ impl<T: TableRow> Rows<T> {
         &'a self,
         references: impl IntoIterator<Item = &'a Ref<T>>,
     ) -> impl Iterator<Item = (Uuid, &'a T)> {
-        references
-            .into_iter()
-            .filter_map(|reference| Some((reference.uuid, self.get(*reference)?)))
+        references.into_iter().filter_map(|reference| Some((reference.uuid, self.get(*reference)?)))
     }
 }
 
@@ -179,10 +173,7 @@ impl Tables {
 impl Tables {
     /// `true` if the variables of templates are not the same on all chassis.
     pub(super) fn has_different_variables(&self) -> bool {
-        let mut rows = self
-            .template_variables
-            .iter()
-            .map(|(_, row)| &row.variables);
+        let mut rows = self.template_variables.iter().map(|(_, row)| &row.variables);
         let first = rows.next();
         rows.any(|other| Some(other) != first)
     }
@@ -190,7 +181,5 @@ impl Tables {
 
 /// A boolean option: `true` if the value is `true`, without regard to case.
 pub(super) fn option(options: &BTreeMap<String, String>, key: &str) -> bool {
-    options
-        .get(key)
-        .is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    options.get(key).is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }

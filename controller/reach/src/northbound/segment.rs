@@ -56,10 +56,7 @@ impl Northbound {
             let switches = std::iter::once(switch).chain(others);
             let ports = switches.flat_map(|switch| &switch.router_ports);
             let router_ports = ports.map(|(_, router_port)| *router_port).collect();
-            Segment {
-                linked,
-                router_ports,
-            }
+            Segment { linked, router_ports }
         })
     }
 
@@ -78,10 +75,7 @@ impl Northbound {
                 if peer_port.is_enabled && seen.insert(peer_port.switch) {
                     found.push(Linked {
                         switch: peer_port.switch,
-                        crossing: Crossing {
-                            output: *port,
-                            input: *peer,
-                        },
+                        crossing: Crossing { output: *port, input: *peer },
                         before,
                     });
                 }

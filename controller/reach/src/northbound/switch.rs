@@ -193,9 +193,7 @@ impl SwitchPort {
             let dynamic = row.dynamic_addresses.as_ref().filter(|_| is_dynamic);
             dynamic.or((!is_dynamic).then_some(text))
         });
-        let interfaces: Vec<_> = addresses
-            .filter_map(|text| Interface::parse(text))
-            .collect();
+        let interfaces: Vec<_> = addresses.filter_map(|text| Interface::parse(text)).collect();
         let gateways = dhcp.filter(|dhcp| dhcp.serves(&interfaces));
         let is_unknown = row.addresses.contains("unknown") || kind == SwitchPortKind::Switch;
         let is_deaf = row
@@ -210,11 +208,7 @@ impl SwitchPort {
         let is_learned = row.r#type.is_empty()
             && row.addresses.contains("unknown")
             && option(&row.options, "force_fdb_lookup");
-        let mac_lookup = if is_learned {
-            MacLookup::Learned
-        } else {
-            MacLookup::Row
-        };
+        let mac_lookup = if is_learned { MacLookup::Learned } else { MacLookup::Row };
         let sender_limit = match row.r#type.as_str() {
             "external" => Some("by which localnet port the packets of an external port come in"),
             "virtual" => Some("which parent sends the packets of a virtual port"),
@@ -236,15 +230,9 @@ impl SwitchPort {
             mac_lookup,
             security: PortSecurity::new(&row.port_security),
             peer: None,
-            proxy: row
-                .options
-                .get("arp_proxy")
-                .and_then(|text| parse_proxy(text)),
+            proxy: row.options.get("arp_proxy").and_then(|text| parse_proxy(text)),
             tracks_router: false,
-            requests: Requests {
-                has_responder: !is_unknown && !is_left_alone,
-                is_deaf,
-            },
+            requests: Requests { has_responder: !is_unknown && !is_left_alone, is_deaf },
             virtual_address: (row.r#type == "virtual")
                 .then(|| row.options.get("virtual-ip")?.parse().ok())
                 .flatten(),
@@ -298,8 +286,5 @@ fn parse_proxy(text: &str) -> Option<Interface> {
     }
     let words = text.split_ascii_whitespace();
     let addresses: Vec<_> = words.map_while(Prefix::parse).collect();
-    (!addresses.is_empty()).then_some(Interface {
-        mac: Mac::ZERO,
-        addresses,
-    })
+    (!addresses.is_empty()).then_some(Interface { mac: Mac::ZERO, addresses })
 }

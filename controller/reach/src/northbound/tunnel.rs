@@ -68,8 +68,7 @@ impl Northbound {
             same.find_map(|other| other.node.as_deref())
         };
         let node = own.node.as_deref();
-        node.or_else(|| chassis.and_then(|_| of_chassis()))
-            .or(chassis)
+        node.or_else(|| chassis.and_then(|_| of_chassis())).or(chassis)
     }
 
     /// Chassis to which a port is bound. `None`: no option binds it.

@@ -154,10 +154,7 @@ fn mapped_backends(
         let (key, backend) = if text.starts_with('^') {
             let variable = text.split(':').next().unwrap_or_default();
             let address = names.expand_templates(variable).parse::<Ipv6Addr>().ok();
-            (
-                format!("[{variable}]"),
-                address.map(|address| (address.into(), 0)),
-            )
+            (format!("[{variable}]"), address.map(|address| (address.into(), 0)))
         } else {
             let backend = parse_endpoint(text.trim());
             let address = backend.map(|(address, _)| address.to_string());
@@ -176,9 +173,7 @@ fn parse_endpoint(text: &str) -> Option<(IpAddr, u16)> {
     if let Ok(endpoint) = text.parse::<SocketAddr>() {
         return Some((endpoint.ip(), endpoint.port()));
     }
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|text| text.strip_suffix(']'));
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     let address = bare.unwrap_or(text).parse().ok()?;
     Some((address, 0))
 }
@@ -211,22 +206,15 @@ mod tests {
     #[test]
     fn a_template_has_an_address_and_at_most_one_port() {
         let mut names = Names::default();
-        let variables = [
-            ("V4", "10.96.0.1"),
-            ("V6", "fd00::1"),
-            ("B", "10.0.0.1:81,10.0.0.2:81"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let variables = [("V4", "10.96.0.1"), ("V6", "fd00::1"), ("B", "10.0.0.1:81,10.0.0.2:81")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
         names.set_variables(variables.into(), false);
         let parse = |key, value, is_ipv4| Vip::parse_template(key, value, is_ipv4, &names, None);
         let known = |key, value, is_ipv4| {
             let vip = parse(key, value, is_ipv4).unwrap();
             (vip.address.to_string(), vip.port, vip.backends.len())
         };
-        assert_eq!(
-            known("^V4:80", "^B", true),
-            ("10.96.0.1".into(), Some(80), 2)
-        );
+        assert_eq!(known("^V4:80", "^B", true), ("10.96.0.1".into(), Some(80), 2));
         let vip = known("^V6:80", "[fd00::2]:80", false);
         assert_eq!(vip, ("fd00::1".into(), Some(80), 1));
         for (key, value) in [("^V4:^NONE", "^B"), ("^V4:80", "^NONE")] {

@@ -20,10 +20,7 @@ impl VirtualMacs {
     pub(super) const ALL: [Self; 2] = [Self::of_family(1), Self::of_family(2)];
 
     const fn of_family(number: u8) -> Self {
-        Self {
-            first: Mac::new([0, 0, 0x5e, 0, number, 0]),
-            length: FAMILY_BITS,
-        }
+        Self { first: Mac::new([0, 0, 0x5e, 0, number, 0]), length: FAMILY_BITS }
     }
 
     /// Parses `MAC[/LENGTH]` without bits behind the length. `None`: another text, or the address

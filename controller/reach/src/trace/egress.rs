@@ -70,10 +70,7 @@ impl Trace<'_> {
         if !self.packet.is_tracked {
             return;
         }
-        let verb = match (
-            self.tracking.contains(&id),
-            self.is_dropped_out(switch, &self.packet),
-        ) {
+        let verb = match (self.tracking.contains(&id), self.is_dropped_out(switch, &self.packet)) {
             (true, true) => "may know",
             (false, false) => "may not know",
             _ => return,

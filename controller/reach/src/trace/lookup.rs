@@ -17,12 +17,7 @@ impl Trace<'_> {
     ) -> Result<SwitchPortId, End> {
         let is_check = self.packet.eth_destination == self.northbound.monitor_mac;
         let transport = self.ip().map(|ip| ip.transport);
-        if is_check
-            && matches!(
-                transport,
-                Ok(Transport::Tcp { .. } | Transport::Echo { .. })
-            )
-        {
+        if is_check && matches!(transport, Ok(Transport::Tcp { .. } | Transport::Echo { .. })) {
             let reason = "ovn-controller takes it for the answer to a health check";
             return Err(self.stop(switch, "ls_in_l2_lkup", reason.to_owned()));
         }
@@ -41,14 +36,10 @@ impl Trace<'_> {
     /// The port that gets packets of routing protocols in place of a router.
     fn find_redirect(&mut self, switch: &Switch) -> Option<SwitchPortId> {
         let ip = self.ip().ok()?;
-        let redirect = switch
-            .redirects
-            .iter()
-            .find(|redirect| redirect.takes(ip))?;
+        let redirect = switch.redirects.iter().find(|redirect| redirect.takes(ip))?;
         let name = self.northbound.port_name(redirect.output.into());
         let decision = format!("routing protocol to port {name}");
-        self.path
-            .switch(&switch.name, "ls_in_l2_lkup", Some(redirect.row), decision);
+        self.path.switch(&switch.name, "ls_in_l2_lkup", Some(redirect.row), decision);
         Some(redirect.output)
     }
 
@@ -73,8 +64,7 @@ impl Trace<'_> {
         }
         let name = self.northbound.port_name(first.into());
         let decision = format!("{label}: to port {name}");
-        self.path
-            .switch(&switch.name, "ls_in_l2_lkup", Some(group.row), decision);
+        self.path.switch(&switch.name, "ls_in_l2_lkup", Some(group.row), decision);
         Ok(first)
     }
 
@@ -86,15 +76,10 @@ impl Trace<'_> {
         if let Some(group) = groups.find(|group| group.mac == mac) {
             return self.find_in_group(switch, group);
         }
-        let known = switch
-            .by_mac
-            .get(&mac)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let known = switch.by_mac.get(&mac).map(Vec::as_slice).unwrap_or_default();
         if let Some(first) = known.first().copied() {
             if known.len() > 1 {
-                self.path
-                    .leave_open(format!("{} ports have the MAC address {mac}", known.len()));
+                self.path.leave_open(format!("{} ports have the MAC address {mac}", known.len()));
             }
             let port = northbound.switch_port(first);
             if !port.is_enabled {
@@ -102,8 +87,7 @@ impl Trace<'_> {
                 return Err(self.stop(switch, "ls_in_l2_lkup", reason));
             }
             let decision = format!("to port {}", port.name);
-            self.path
-                .switch(&switch.name, "ls_in_l2_lkup", None, decision);
+            self.path.switch(&switch.name, "ls_in_l2_lkup", None, decision);
             return Ok(first);
         }
         let known = switch.router_ports.iter().find(|(_, router_port)| {
@@ -115,8 +99,7 @@ impl Trace<'_> {
         });
         if let Some((port, _)) = known {
             let decision = format!("to port {}", northbound.switch_port(*port).name);
-            self.path
-                .switch(&switch.name, "ls_in_l2_lkup", None, decision);
+            self.path.switch(&switch.name, "ls_in_l2_lkup", None, decision);
             return Ok(*port);
         }
         let others = || switch.unknown.iter().copied().filter(|port| *port != input);
@@ -144,12 +127,10 @@ impl Trace<'_> {
             return Err(self.stop(switch, "ls_in_l2_unknown", reason));
         };
         if others().count() > 1 {
-            self.path
-                .leave_open("several ports get packets for unknown MAC addresses".to_owned());
+            self.path.leave_open("several ports get packets for unknown MAC addresses".to_owned());
         }
         let decision = format!("to port {}", northbound.switch_port(output).name);
-        self.path
-            .switch(&switch.name, "ls_in_l2_unknown", None, decision);
+        self.path.switch(&switch.name, "ls_in_l2_unknown", None, decision);
         Ok(output)
     }
 

@@ -161,11 +161,7 @@ impl<'a> Trace<'a> {
             None => end.verdict == Verdict::Reaches,
         };
         if gets_back {
-            return End {
-                verdict: Verdict::Answered,
-                out: None,
-                at: format!("router {name}"),
-            };
+            return End { verdict: Verdict::Answered, out: None, at: format!("router {name}") };
         }
         let at = match end.verdict {
             Verdict::Dropped => end.at,
@@ -200,8 +196,7 @@ impl<'a> Trace<'a> {
         (backend, port): Backend,
     ) -> Result<&IpPacket, End> {
         if count > 1 {
-            self.path
-                .leave_open(format!("{label} has {count} backends"));
+            self.path.leave_open(format!("{label} has {count} backends"));
         }
         let ip = self.ip_mut()?;
         ip.destination = backend;
@@ -217,25 +212,17 @@ impl<'a> Trace<'a> {
             Indirect, Layer2Gateway, Machine, Outside, Ramp, Remote, Router, Switch,
         };
         let target = self.northbound.switch_port(port);
-        let end = |verdict| {
-            Step::End(End {
-                verdict,
-                out: Some(port),
-                at: target.name.clone(),
-            })
-        };
+        let end = |verdict| Step::End(End { verdict, out: Some(port), at: target.name.clone() });
         match (target.kind, target.peer) {
             (Machine | Remote, _) => end(Verdict::Reaches),
             (Outside | Layer2Gateway | Ramp, _) => end(Verdict::Leaves),
-            (Router, Some(PortId::Router(port))) => Step::Next(Entry::Router {
-                port,
-                is_looped: false,
-            }),
+            (Router, Some(PortId::Router(port))) => {
+                Step::Next(Entry::Router { port, is_looped: false })
+            }
             (Switch, Some(PortId::Switch(port))) => Step::Next(Entry::Switch(port)),
-            (Router | Switch | Indirect, _) => Step::End(End::dropped(format!(
-                "switch port {} leads nowhere",
-                target.name
-            ))),
+            (Router | Switch | Indirect, _) => {
+                Step::End(End::dropped(format!("switch port {} leads nowhere", target.name)))
+            }
         }
     }
 
@@ -244,19 +231,13 @@ impl<'a> Trace<'a> {
         let own = self.northbound.router_port(port);
         match own.link {
             Link::Switch(port) => Step::Next(Entry::Switch(port)),
-            Link::Router(port) => Step::Next(Entry::Router {
-                port,
-                is_looped: false,
-            }),
-            Link::Remote => Step::End(End {
-                verdict: Verdict::Reaches,
-                out: None,
-                at: own.name.clone(),
-            }),
-            Link::Missing => Step::End(End::dropped(format!(
-                "router port {} leads nowhere",
-                own.name
-            ))),
+            Link::Router(port) => Step::Next(Entry::Router { port, is_looped: false }),
+            Link::Remote => {
+                Step::End(End { verdict: Verdict::Reaches, out: None, at: own.name.clone() })
+            }
+            Link::Missing => {
+                Step::End(End::dropped(format!("router port {} leads nowhere", own.name)))
+            }
         }
     }
 }

@@ -54,19 +54,11 @@ pub(crate) struct End {
 
 impl End {
     pub(crate) fn dropped(at: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Dropped,
-            out: None,
-            at: at.into(),
-        }
+        Self { verdict: Verdict::Dropped, out: None, at: at.into() }
     }
 
     pub(crate) fn unanswered(at: impl Into<String>) -> Self {
-        Self {
-            verdict: Verdict::Unanswered,
-            out: None,
-            at: at.into(),
-        }
+        Self { verdict: Verdict::Unanswered, out: None, at: at.into() }
     }
 }
 
@@ -106,13 +98,7 @@ impl Path {
         row: Option<RowRef>,
         decision: String,
     ) {
-        self.hops.push(Hop {
-            kind,
-            name: name.to_owned(),
-            stage,
-            decision,
-            row,
-        });
+        self.hops.push(Hop { kind, name: name.to_owned(), stage, decision, row });
     }
 
     /// Removes the hops behind the first repetition of the last one.

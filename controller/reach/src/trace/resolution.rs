@@ -65,12 +65,7 @@ impl Northbound {
         let Some(own) = own.or_else(|| port.networks.iter().find(is_family)) else {
             return Ok(());
         };
-        let exchange = Exchange {
-            source: own.address,
-            source_mac: port.mac,
-            target,
-            target_mac,
-        };
+        let exchange = Exchange { source: own.address, source_mac: port.mac, target, target_mac };
         self.exchange(&exchange, switch_port, owner, path)
     }
 
@@ -137,14 +132,9 @@ impl Northbound {
         let is_machine = asked.is_some_and(|port| port.kind != SwitchPortKind::Router);
         Frames {
             request_source: of_sender,
-            reply_source: asked.map_or(exchange.target_mac, |port| {
-                port.frame_mac(exchange.target_mac)
-            }),
-            reply_destination: if is_machine {
-                exchange.source_mac
-            } else {
-                of_sender
-            },
+            reply_source: asked
+                .map_or(exchange.target_mac, |port| port.frame_mac(exchange.target_mac)),
+            reply_destination: if is_machine { exchange.source_mac } else { of_sender },
         }
     }
 
@@ -237,11 +227,7 @@ impl Exchange {
 
 /// Packet of neighbour discovery. Port security looks at the addresses only.
 fn neighbor_discovery(source: IpAddr, destination: IpAddr) -> Payload {
-    Payload::Ip(IpPacket {
-        source,
-        destination,
-        transport: Transport::Echo { is_reply: false },
-    })
+    Payload::Ip(IpPacket { source, destination, transport: Transport::Echo { is_reply: false } })
 }
 
 fn packet(

@@ -59,12 +59,9 @@ impl Trace<'_> {
         }
         let mac = self.packet.eth_destination;
         let proxy = match port.link {
-            crate::northbound::Link::Switch(switch_port) => self
-                .northbound
-                .switch_port(switch_port)
-                .proxy
-                .as_ref()
-                .map(|proxy| proxy.mac),
+            crate::northbound::Link::Switch(switch_port) => {
+                self.northbound.switch_port(switch_port).proxy.as_ref().map(|proxy| proxy.mac)
+            }
             _ => None,
         };
         let is_admitted = mac == port.mac
@@ -85,11 +82,7 @@ impl Trace<'_> {
     /// Stage `lr_in_ip_input`: forbidden addresses, and packets for the router itself.
     fn receive(&mut self, router: &Router, port: &RouterPort, is_looped: bool) -> Result<(), End> {
         const STAGE: &str = "lr_in_ip_input";
-        let IpPacket {
-            source,
-            destination,
-            transport,
-        } = self.ip()?.clone();
+        let IpPacket { source, destination, transport } = self.ip()?.clone();
         let is_from_snat = |nat: &crate::northbound::Nat| {
             nat.translates_source()
                 && !nat.translates_destination()
@@ -110,21 +103,14 @@ impl Trace<'_> {
             let reason = format!("{source} or {destination} is not routed");
             return Err(self.refuse(router, STAGE, reason));
         }
-        let vips: Vec<(&LoadBalancer, &Vip)> = self
-            .northbound
-            .load_balancers
-            .at(&router.load_balancers, destination)
-            .collect();
+        let vips: Vec<(&LoadBalancer, &Vip)> =
+            self.northbound.load_balancers.at(&router.load_balancers, destination).collect();
         if vips.iter().any(|(_, vip)| vip.is_template) {
             return Ok(());
         }
         let Some(owner) = router.own_addresses.get(&destination) else {
             return if destination.is_multicast() {
-                Err(self.refuse(
-                    router,
-                    STAGE,
-                    format!("{destination} is a multicast address"),
-                ))
+                Err(self.refuse(router, STAGE, format!("{destination} is a multicast address")))
             } else {
                 Ok(())
             };
@@ -153,11 +139,7 @@ impl Trace<'_> {
         if may_be_translated {
             return Ok(());
         }
-        Err(self.refuse(
-            router,
-            STAGE,
-            format!("{destination} belongs to the router"),
-        ))
+        Err(self.refuse(router, STAGE, format!("{destination} belongs to the router")))
     }
 
     /// Gives an answer or a reply the destination that the router replaced in the request.
@@ -208,10 +190,8 @@ impl Trace<'_> {
         };
         // OVN's own flow that drops packets without a route has the priority 0, too.
         if first.kind == RouteKind::Source && first.prefix.length == 0 {
-            self.path.leave_open(format!(
-                "{label} on {} counts as little as no route",
-                router.name
-            ));
+            self.path
+                .leave_open(format!("{label} on {} counts as little as no route", router.name));
             return Err(self.refuse(router, STAGE, format!("no route to {destination}")));
         }
         // One route that drops makes the whole group of equal routes drop. Routes are in a group if
@@ -242,8 +222,7 @@ impl Trace<'_> {
         }
         let name = &self.northbound.router_port(output).name;
         let decision = format!("{label}: next hop {address} by port {name}");
-        self.path
-            .router(&router.name, STAGE, Some(first.row), decision);
+        self.path.router(&router.name, STAGE, Some(first.row), decision);
         Ok(NextHop { output, address })
     }
 
@@ -266,8 +245,7 @@ impl Trace<'_> {
             // OVN's own flow that lets packets pass has the priority 0, too.
             let is_plain = policy.action == PolicyAction::Allow && policy.mark.is_none();
             if policy.priority == 0 && !is_plain {
-                self.path
-                    .leave_open(format!("{label} counts as little as no policy"));
+                self.path.leave_open(format!("{label} counts as little as no policy"));
             }
             if let Some(mark) = policy.mark {
                 self.packet.mark = mark;
@@ -286,11 +264,8 @@ impl Trace<'_> {
                     chain = target;
                 }
                 PolicyAction::Reroute(next_hops) => {
-                    let Some(PolicyHop {
-                        address,
-                        output,
-                        has_other_outputs,
-                    }) = next_hops.first().copied()
+                    let Some(PolicyHop { address, output, has_other_outputs }) =
+                        next_hops.first().copied()
                     else {
                         return Ok(routed);
                     };
@@ -300,8 +275,7 @@ impl Trace<'_> {
                     }
                     if next_hops.len() > 1 {
                         let count = next_hops.len();
-                        self.path
-                            .leave_open(format!("{label} has {count} next hops"));
+                        self.path.leave_open(format!("{label} has {count} next hops"));
                     }
                     let name = &self.northbound.router_port(output).name;
                     let decision = format!("reroute to {address} by port {name}");
@@ -321,8 +295,7 @@ impl Trace<'_> {
 
     fn note_policy(&mut self, router: &Router, policy: &Policy, action: &str) {
         let decision = format!("policy {}: {action}", policy.priority);
-        self.path
-            .router(&router.name, "lr_in_policy", Some(policy.row), decision);
+        self.path.router(&router.name, "lr_in_policy", Some(policy.row), decision);
     }
 
     /// Records the end of the packet in a router.

@@ -47,10 +47,7 @@ impl<'a> Trace<'a> {
         let packet = &self.packet;
         let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
         let effects = effects.filter_map(|nat| nat.dnat(packet, ip.source, ip.destination, input));
-        let answering = router
-            .nats
-            .iter()
-            .filter(|_| self.recognizes_answers(router));
+        let answering = router.nats.iter().filter(|_| self.recognizes_answers(router));
         let exempted =
             answering.filter_map(|nat| nat.exempted_answer(ip.source, ip.destination, input));
         let (effect, tie) = strongest(effects.chain(exempted));
@@ -60,34 +57,27 @@ impl<'a> Trace<'a> {
             };
             if tie.is_some_and(is_other) || effect.priority == vip_priority {
                 let address = ip.destination;
-                self.path.leave_open(format!(
-                    "several rules translate {address} on {}",
-                    router.name
-                ));
+                self.path
+                    .leave_open(format!("several rules translate {address} on {}", router.name));
             }
             if effect.is_exempted {
                 return Ok(Translated::default());
             }
             let address = effect.nat.logical.address;
             let decision = format!("NAT {}: destination {address}", effect.nat.kind);
-            self.path
-                .router(&router.name, STAGE, Some(effect.nat.row), decision);
+            self.path.router(&router.name, STAGE, Some(effect.nat.row), decision);
             self.ip_mut()?.destination = address;
             self.limit_port_range(effect.nat, ip.transport);
             self.packet.is_tracked |= !effect.nat.is_stateless;
             let is_dnat = matches!(router.kind, RouterKind::Gateway { .. });
-            return Ok(Translated {
-                is_dnat,
-                ..Translated::default()
-            });
+            return Ok(Translated { is_dnat, ..Translated::default() });
         }
         let balancers = &northbound.load_balancers;
         let Some((balancer, vip)) = vips.first().copied() else {
             if let Some(own) = balancers.stateless_at(&router.load_balancers, ip.destination) {
                 let label = own.label();
                 let decision = format!("load balancer {label} has no state of the connection");
-                self.path
-                    .router(&router.name, STAGE, Some(own.row), decision);
+                self.path.router(&router.name, STAGE, Some(own.row), decision);
             }
             return Ok(Translated::default());
         };
@@ -108,13 +98,11 @@ impl<'a> Trace<'a> {
         let Some((backend, port)) = backends.first().copied() else {
             let verb = vip.empty.verb();
             let decision = format!("{label} has no backends and {verb}");
-            self.path
-                .router(&router.name, STAGE, Some(balancer.row), decision.clone());
+            self.path.router(&router.name, STAGE, Some(balancer.row), decision.clone());
             return Err(End::dropped(format!("{decision} on {}", router.name)));
         };
         let decision = format!("{label}: backend {backend}");
-        self.path
-            .router(&router.name, STAGE, Some(balancer.row), decision);
+        self.path.router(&router.name, STAGE, Some(balancer.row), decision);
         self.send_to_backend(&label, backends.len(), (backend, port))?;
         if router.is_stateless(balancer) {
             return Ok(Translated::default());

@@ -54,8 +54,7 @@ impl<'a> Trace<'a> {
         });
         if is_external {
             let decision = format!("{destination} is an address of NAT: the packet comes in again");
-            self.path
-                .router(&router.name, "lr_out_egr_loop", None, decision);
+            self.path.router(&router.name, "lr_out_egr_loop", None, decision);
             return Ok(self.enter_again(next_hop.output));
         }
         if !port.is_enabled {
@@ -69,10 +68,7 @@ impl<'a> Trace<'a> {
     fn enter_again(&mut self, port: RouterPortId) -> Step {
         let packet = &mut self.packet;
         std::mem::swap(&mut packet.eth_source, &mut packet.eth_destination);
-        Step::Next(Entry::Router {
-            port,
-            is_looped: true,
-        })
+        Step::Next(Entry::Router { port, is_looped: true })
     }
 
     /// Stage `lr_in_arp_resolve`: the MAC address of the next hop.
@@ -103,11 +99,8 @@ impl<'a> Trace<'a> {
         if !next.is_some_and(|next| next.is_known || next.asked.is_some())
             && let Link::Switch(port) = self.northbound.router_port(output).link
         {
-            let switch = self
-                .northbound
-                .switch(self.northbound.switch_port(port).switch);
-            self.northbound
-                .limit_neighbor(switch, port, address, &mut self.path);
+            let switch = self.northbound.switch(self.northbound.switch_port(port).switch);
+            self.northbound.limit_neighbor(switch, port, address, &mut self.path);
         }
         let Some(next) = next else {
             let reason = format!("nobody answers ARP or ND for {address}");
@@ -120,13 +113,11 @@ impl<'a> Trace<'a> {
         }
         if next.others > 0 {
             let count = next.others + 1;
-            self.path
-                .leave_open(format!("{count} neighbours have the address {address}"));
+            self.path.leave_open(format!("{count} neighbours have the address {address}"));
         }
         if let Some(owner) = next.asked {
             let asked =
-                self.northbound
-                    .ask_neighbor(output, (address, next.mac), owner, &mut self.path);
+                self.northbound.ask_neighbor(output, (address, next.mac), owner, &mut self.path);
             if let Err(at) = asked {
                 let protocol = if address.is_ipv4() { "ARP" } else { "ND" };
                 return Err(self.refuse(router, STAGE, format!("{protocol} for {address}: {at}")));
@@ -170,8 +161,7 @@ impl<'a> Trace<'a> {
                 self.leave_source_open(router, source);
             }
             let decision = format!("load balancer {}: source {address}", balancer.label());
-            self.path
-                .router(&router.name, STAGE, Some(balancer.row), decision);
+            self.path.router(&router.name, STAGE, Some(balancer.row), decision);
             if let Some(port) = vip.port {
                 self.ip_mut()?.transport.set_source_port(port);
             }
@@ -213,8 +203,7 @@ impl<'a> Trace<'a> {
         }
         let external = effect.nat.external;
         let decision = format!("NAT {}: source {external}", effect.nat.kind);
-        self.path
-            .router(&router.name, STAGE, Some(effect.nat.row), decision);
+        self.path.router(&router.name, STAGE, Some(effect.nat.row), decision);
         if let Some(mac) = effect.nat.distributed_mac() {
             self.packet.eth_source = mac;
         }
@@ -248,10 +237,7 @@ impl<'a> Trace<'a> {
     /// Priority of the flows that keep the source of a packet. `None`: there are none.
     fn kept_source(&self, router: &Router, input: RouterPortId) -> Option<i64> {
         let ip = self.ip().ok()?;
-        let nats = router
-            .nats
-            .iter()
-            .filter(|_| self.recognizes_answers(router));
+        let nats = router.nats.iter().filter(|_| self.recognizes_answers(router));
         let answers = nats
             .filter_map(|nat| nat.answer_priority(&self.packet, ip.source, ip.destination, input));
         let commits = router.is_gateway() && router.commits();
@@ -295,9 +281,7 @@ impl<'a> Trace<'a> {
             return Some((network.unwrap_or(first).address, FORCE_BY_PORT_PRIORITY));
         }
         let addresses = match translated {
-            Translated {
-                is_balanced: true, ..
-            } => &forced.load_balanced,
+            Translated { is_balanced: true, .. } => &forced.load_balanced,
             Translated { is_dnat: true, .. } => &forced.translated,
             _ => return None,
         };

@@ -66,10 +66,7 @@ impl Trace<'_> {
         let commits = router.commits()
             && router.kind.is_gateway_port(input)
             && router.kind.is_gateway_port(output);
-        let mut nats = router
-            .nats
-            .iter()
-            .filter(|_| self.recognizes_answers(router));
+        let mut nats = router.nats.iter().filter(|_| self.recognizes_answers(router));
         is_restored
             || commits
             || nats.any(|nat| nat.tracks_source(&self.packet, ip.source, ip.destination, output))

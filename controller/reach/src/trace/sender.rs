@@ -27,13 +27,7 @@ pub(crate) struct Source {
 impl Source {
     /// The machine behind a port, with all that rows name.
     pub(crate) fn of_port(port: SwitchPortId) -> Self {
-        Self {
-            port,
-            address: None,
-            mac: None,
-            target_mac: None,
-            gateway: None,
-        }
+        Self { port, address: None, mac: None, target_mac: None, gateway: None }
     }
 }
 
@@ -77,17 +71,10 @@ impl Northbound {
             let address = addresses.find(|address| address.is_ipv4() == destination.is_ipv4())?;
             Some((address, interface.mac))
         });
-        let address = source
-            .address
-            .or(own.map(|(address, _)| address))
-            .ok_or_else(|| {
-                let family = if destination.is_ipv4() {
-                    "IPv4"
-                } else {
-                    "IPv6"
-                };
-                End::unanswered(format!("port {} has no {family} address", port.name))
-            })?;
+        let address = source.address.or(own.map(|(address, _)| address)).ok_or_else(|| {
+            let family = if destination.is_ipv4() { "IPv4" } else { "IPv6" };
+            End::unanswered(format!("port {} has no {family} address", port.name))
+        })?;
         let own_mac = own
             .map(|(_, mac)| mac)
             .or_else(|| port.interfaces.first().map(|interface| interface.mac));
@@ -99,11 +86,7 @@ impl Northbound {
             }
             None => self.resolve_inside(switch, source, address, destination, path)?,
         };
-        let payload = Payload::Ip(IpPacket {
-            source: address,
-            destination,
-            transport,
-        });
+        let payload = Payload::Ip(IpPacket { source: address, destination, transport });
         Ok(Frame {
             packet: Packet {
                 eth_source,
@@ -133,9 +116,8 @@ impl Northbound {
         let port = self.switch_port(asking);
         let routers = &self.segment(switch).router_ports;
         let networks = || {
-            let of_routers = routers
-                .iter()
-                .flat_map(|port| self.router_port(*port).networks.iter());
+            let of_routers =
+                routers.iter().flat_map(|port| self.router_port(*port).networks.iter());
             let known = of_routers.chain(&switch.subnets);
             known.chain(port.dhcp_network())
         };
@@ -146,9 +128,8 @@ impl Northbound {
             .filter(|network| network.contains(source) && network.contains(destination))
             .map(|network| network.length)
             .max();
-        let is_routed = given
-            .zip(length)
-            .is_some_and(|(hop, length)| hop.length > length && !hop.is_on_link());
+        let is_routed =
+            given.zip(length).is_some_and(|(hop, length)| hop.length > length && !hop.is_on_link());
         let is_given_link = given.is_some_and(|hop| hop.is_on_link());
         let is_on_link = (length.is_some() || is_given_link) && !is_routed;
         let has_network = networks().any(|network| network.contains(source));
@@ -180,16 +161,9 @@ impl Northbound {
             self.limit_neighbor(switch, asking, target, path);
         }
         if others > 0 {
-            path.leave_open(format!(
-                "{} neighbours have the address {target}",
-                others + 1
-            ));
+            path.leave_open(format!("{} neighbours have the address {target}", others + 1));
         }
-        let what = if target == destination {
-            "neighbour"
-        } else {
-            "gateway"
-        };
+        let what = if target == destination { "neighbour" } else { "gateway" };
         let (mac, resolved) = match neighbor {
             Neighbor::Known { owner, mac } => (mac, Some((target, vec![owner]))),
             Neighbor::Outside => {
@@ -258,17 +232,12 @@ impl Northbound {
     fn gateway(&self, switch: &Switch, source: IpAddr, path: &mut Path) -> Option<IpAddr> {
         let routers = &self.segment(switch).router_ports;
         let mut gateways = routers.iter().filter_map(|port| {
-            self.router_port(*port)
-                .network_of(source)
-                .map(|network| network.address)
+            self.router_port(*port).network_of(source).map(|network| network.address)
         });
         let first = gateways.next()?;
         let others = gateways.count();
         if others > 0 {
-            path.leave_open(format!(
-                "{} routers are in the network of {source}",
-                others + 1
-            ));
+            path.leave_open(format!("{} routers are in the network of {source}", others + 1));
         }
         Some(first)
     }

@@ -120,14 +120,12 @@ impl Trace<'_> {
             Some(acl) if matches!(acl.action, AclAction::Drop | AclAction::Reject) => {
                 let text = format!("{} on switch {}", describe(acl, place), switch.name);
                 let decision = format!("{}: {}", describe(acl, place), acl.action);
-                self.path
-                    .switch(&switch.name, stage, Some(acl.row), decision);
+                self.path.switch(&switch.name, stage, Some(acl.row), decision);
                 Err(End::dropped(text))
             }
             Some(acl) => {
                 let decision = format!("{}: {}", describe(acl, place), acl.action);
-                self.path
-                    .switch(&switch.name, stage, Some(acl.row), decision);
+                self.path.switch(&switch.name, stage, Some(acl.row), decision);
                 Ok(())
             }
             None if self.northbound.drops_by_default && acls.is_present => {
@@ -144,9 +142,7 @@ impl Trace<'_> {
         if self.is_reply() || !switch.load_balancers.has_vip {
             return Ok(None);
         }
-        let event = northbound
-            .load_balancers
-            .event(&switch.load_balancers, self.ip()?);
+        let event = northbound.load_balancers.event(&switch.load_balancers, self.ip()?);
         if !self.packet.is_tracked && event.is_none() {
             return Ok(None);
         }
@@ -162,28 +158,16 @@ impl Trace<'_> {
         self.limit_checks(balancer, vip);
         if vips.len() > 1 {
             let address = vip.address;
-            self.path.leave_open(format!(
-                "{} load balancers have the VIP {address}",
-                vips.len()
-            ));
+            self.path.leave_open(format!("{} load balancers have the VIP {address}", vips.len()));
         }
         let Some((backend, port)) = vip.backends.first().copied() else {
             let verb = vip.empty.verb();
             let decision = format!("{label} has no backends and {verb}");
-            self.path.switch(
-                &switch.name,
-                "ls_in_lb",
-                Some(balancer.row),
-                decision.clone(),
-            );
-            return Err(End::dropped(format!(
-                "{decision} on switch {}",
-                switch.name
-            )));
+            self.path.switch(&switch.name, "ls_in_lb", Some(balancer.row), decision.clone());
+            return Err(End::dropped(format!("{decision} on switch {}", switch.name)));
         };
         let decision = format!("{label}: backend {backend}");
-        self.path
-            .switch(&switch.name, "ls_in_lb", Some(balancer.row), decision);
+        self.path.switch(&switch.name, "ls_in_lb", Some(balancer.row), decision);
         let ip = self.send_to_backend(&label, vip.backends.len(), (backend, port))?;
         if ip.source != backend {
             return Ok(None);

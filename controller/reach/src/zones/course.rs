@@ -19,10 +19,7 @@ pub struct ZoneAnswer {
 
 impl ZoneAnswer {
     pub(super) fn new(zone: &str, answer: Answer) -> Self {
-        Self {
-            zone: zone.to_owned(),
-            answer,
-        }
+        Self { zone: zone.to_owned(), answer }
     }
 }
 
@@ -97,10 +94,7 @@ impl Outcome {
         let mut ways = [Some(request), reply].into_iter().flatten();
         let unasked = ways.find_map(|way| Some((way, way.unasked.clone()?)));
         if let Some((way, other)) = unasked {
-            return Self::Unasked {
-                zone: way.last.zone.clone(),
-                other,
-            };
+            return Self::Unasked { zone: way.last.zone.clone(), other };
         }
         let is_back = |way: &Way| {
             let verdict = way.last.answer.verdict;
@@ -131,10 +125,8 @@ impl Course {
         let answers = ways().flat_map(|way| way.before.iter().chain([&way.last]));
         let asked: BTreeSet<_> = answers.map(|answer| answer.zone.clone()).collect();
         let not_asked = ways().filter_map(|way| way.unasked.clone());
-        let zones = AskedZones {
-            asked: asked.into_iter().collect(),
-            not_asked: not_asked.collect(),
-        };
+        let zones =
+            AskedZones { asked: asked.into_iter().collect(), not_asked: not_asked.collect() };
         let mut between = request.before;
         let (first, end) = if between.is_empty() {
             (request.last, None)

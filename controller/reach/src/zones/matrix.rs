@@ -61,10 +61,10 @@ impl Zones {
             let switch = place.database.switch_port(place.port).switch;
             let switch = &place.database.switch(switch).name;
             let network = place.network().unwrap_or(switch);
-            networks.entry(network).or_default().push(Machine {
-                name: place.name().to_owned(),
-                ports: vec![place],
-            });
+            networks
+                .entry(network)
+                .or_default()
+                .push(Machine { name: place.name().to_owned(), ports: vec![place] });
         }
         let mut networks: Vec<_> = networks.into_iter().collect();
         for (_, machines) in &mut networks {
@@ -76,10 +76,7 @@ impl Zones {
             machines.truncate(2);
         }
         networks.sort_by_cached_key(|(name, _)| natural_key(name));
-        let names = networks
-            .iter()
-            .map(|(name, _)| (*name).to_owned())
-            .collect();
+        let names = networks.iter().map(|(name, _)| (*name).to_owned()).collect();
         self.matrix(protocol, names, networks.len(), |row, column| {
             let second = usize::from(row == column);
             let (_, targets) = &networks[column];
@@ -94,10 +91,7 @@ impl Zones {
         for place in self.machines() {
             match place.pod() {
                 Some(pod) => pods.entry(pod).or_default().push(place),
-                None => others.push(Machine {
-                    name: place.name().to_owned(),
-                    ports: vec![place],
-                }),
+                None => others.push(Machine { name: place.name().to_owned(), ports: vec![place] }),
             }
         }
         let pods = pods.into_iter();
@@ -106,10 +100,7 @@ impl Zones {
             machines = others;
         }
         machines.sort_by_cached_key(|machine| natural_key(&machine.name));
-        let names = machines
-            .iter()
-            .map(|machine| machine.name.clone())
-            .collect();
+        let names = machines.iter().map(|machine| machine.name.clone()).collect();
         self.matrix(protocol, names, machines.len(), |row, column| {
             (row != column).then(|| (&machines[row], &machines[column]))
         })
@@ -134,12 +125,7 @@ impl Zones {
             });
             rows.push(cells.collect());
         }
-        Matrix {
-            protocol,
-            names,
-            rows,
-            not_asked,
-        }
+        Matrix { protocol, names, rows, not_asked }
     }
 
     /// Follows the packet of a pair. Returns the port of the destination, too.
@@ -151,9 +137,7 @@ impl Zones {
     ) -> Option<(Course, String)> {
         let networks = networks_of(&to.ports);
         let sender = *from.ports.first()?;
-        let sender = self
-            .choose(&from.name, sender, &from.ports, &networks)
-            .ok()?;
+        let sender = self.choose(&from.name, sender, &from.ports, &networks).ok()?;
         let target = *to.ports.first()?;
         let network = [sender.network()];
         let target = self.choose(&to.name, target, &to.ports, &network).ok()?;
@@ -172,11 +156,7 @@ impl Zones {
         let zones = self.databases.iter();
         zones.flat_map(|(zone, database)| {
             let ports = database.machines();
-            ports.map(move |port| Place {
-                zone,
-                database,
-                port,
-            })
+            ports.map(move |port| Place { zone, database, port })
         })
     }
 }
@@ -186,10 +166,7 @@ impl Cell {
     fn new((from, to): (&str, &str), port: &str, course: &Course) -> Self {
         let last = course.last();
         let is_there = last.out.as_deref() == Some(port);
-        let reply = course
-            .reply
-            .as_ref()
-            .filter(|_| course.outcome == Outcome::NoReply);
+        let reply = course.reply.as_ref().filter(|_| course.outcome == Outcome::NoReply);
         let at = match reply {
             Some(reply) => format!("no reply: {}", reply.answer.at),
             None => last.at.clone(),
@@ -210,10 +187,7 @@ impl Northbound {
     fn machines(&self) -> impl Iterator<Item = SwitchPortId> {
         let machines = self.switch_ports().filter(|(_, port)| {
             port.kind == SwitchPortKind::Machine
-                && port
-                    .interfaces
-                    .iter()
-                    .any(|interface| !interface.addresses.is_empty())
+                && port.interfaces.iter().any(|interface| !interface.addresses.is_empty())
         });
         machines.map(|(id, _)| id)
     }

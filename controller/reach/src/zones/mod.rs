@@ -54,11 +54,7 @@ impl Zones {
     /// The zone that counts for senders that no database knows, with its database.
     pub fn new(name: impl Into<String>, database: Northbound) -> Self {
         let default = name.into();
-        Self {
-            databases: [(default.clone(), database)].into(),
-            chassis: BTreeMap::new(),
-            default,
-        }
+        Self { databases: [(default.clone(), database)].into(), chassis: BTreeMap::new(), default }
     }
 
     /// Adds the database of another zone.
@@ -159,19 +155,13 @@ impl Zones {
                 unasked,
             };
             let (Some((database, tunnel)), Some(packet)) = (tunnel, &sent) else {
-                return Way {
-                    before,
-                    ..end(zone, answer, sent, None)
-                };
+                return Way { before, ..end(zone, answer, sent, None) };
             };
             let name = database.port_name(tunnel);
             let next = self.zone_of(zone, name, &mut answer);
             let Some((next, port)) = next.filter(|_| before.len() < TUNNELS_MAX) else {
                 let unasked = database.zone_behind(tunnel).unwrap_or(UNKNOWN_ZONE);
-                return Way {
-                    before,
-                    ..end(zone, answer, sent, Some(unasked.to_owned()))
-                };
+                return Way { before, ..end(zone, answer, sent, Some(unasked.to_owned())) };
             };
             before.push(ZoneAnswer::new(zone, answer));
             let target = &self.databases[next];
@@ -179,21 +169,14 @@ impl Zones {
             let bound = database.chassis(tunnel);
             let lost = if own.is_some_and(|own| bound != Some(own)) {
                 let bound = bound.unwrap_or("no chassis");
-                Some(format!(
-                    "{name} is bound to {bound}, and not to that of zone {next}"
-                ))
+                Some(format!("{name} is bound to {bound}, and not to that of zone {next}"))
             } else if is_different(database.tunnel_keys(tunnel), target.tunnel_keys(port)) {
-                Some(format!(
-                    "the tunnel keys of {name} differ from those of zone {next}"
-                ))
+                Some(format!("the tunnel keys of {name} differ from those of zone {next}"))
             } else {
                 None
             };
             if let Some(at) = lost {
-                return Way {
-                    before,
-                    ..end(next, Answer::lost(at), None, None)
-                };
+                return Way { before, ..end(next, Answer::lost(at), None, None) };
             }
             let known = connections.remove(next).unwrap_or_default();
             passage = target.trace_arrival(port, &packet.ip, (direction, known));
@@ -223,16 +206,10 @@ impl Zones {
         expected: &Expected<'_>,
         connections: &mut Connections,
     ) -> Option<Way> {
-        let sent = request
-            .sent
-            .as_ref()
-            .filter(|_| request.unasked.is_none())?;
+        let sent = request.sent.as_ref().filter(|_| request.unasked.is_none())?;
         let zone = &request.last.zone;
         let database = self.databases.get(zone)?;
-        let state = (
-            Direction::Reply,
-            connections.remove(zone).unwrap_or_default(),
-        );
+        let state = (Direction::Reply, connections.remove(zone).unwrap_or_default());
         let first = match (&sent.answer, sent.end.verdict, sent.end.out) {
             (Some(end), Verdict::Answered, _) => {
                 // The answer of a router of another zone is in the tunnel back.
@@ -240,10 +217,8 @@ impl Zones {
                 database.answer_in_tunnel(end, sent)
             }
             (None, Verdict::Reaches, Some(port)) if !expected.is_at(zone, port) => {
-                let replier = Source {
-                    address: Some(sent.ip.destination),
-                    ..Source::of_port(port)
-                };
+                let replier =
+                    Source { address: Some(sent.ip.destination), ..Source::of_port(port) };
                 let transport = sent.ip.transport.reversed();
                 database.trace(&replier, sent.ip.source, transport, state)
             }
@@ -283,9 +258,7 @@ impl Expected<'_> {
         if !end.out.is_some_and(|port| self.is_at(&way.last.zone, port)) {
             return Some(format!("the reply gets to {}, and not to {name}", end.at));
         }
-        let IpPacket {
-            source, transport, ..
-        } = ip;
+        let IpPacket { source, transport, .. } = ip;
         let port = transport.source_port();
         if (*source, port) == (self.source, self.port) {
             return None;
@@ -294,9 +267,7 @@ impl Expected<'_> {
             0 => String::new(),
             port => format!(" and the port {port}"),
         };
-        Some(format!(
-            "{name} does not know the source {source}{port} of the reply"
-        ))
+        Some(format!("{name} does not know the source {source}{port} of the reply"))
     }
 }
 

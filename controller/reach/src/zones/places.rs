@@ -106,9 +106,7 @@ impl Zones {
                 .first()
                 .ok_or_else(|| sender.database.unknown_port("switch port", name))?,
             Destination::Pod(pod) => {
-                let first = destinations
-                    .first()
-                    .ok_or_else(|| sender.database.unknown_pod(pod))?;
+                let first = destinations.first().ok_or_else(|| sender.database.unknown_pod(pod))?;
                 self.choose(pod, *first, destinations, &[sender.network()])?
             }
         };
@@ -125,14 +123,10 @@ impl Zones {
         places: &[Place<'a>],
         networks: &[Option<&str>],
     ) -> Result<Place<'a>, NameError> {
-        let same_side: Vec<_> = places
-            .iter()
-            .filter(|own| own.is_remote() == first.is_remote())
-            .collect();
+        let same_side: Vec<_> =
+            places.iter().filter(|own| own.is_remote() == first.is_remote()).collect();
         let mut homes = same_side.iter();
-        let home = homes
-            .find(|own| own.zone == self.default)
-            .map_or(first, |own| **own);
+        let home = homes.find(|own| own.zone == self.default).map_or(first, |own| **own);
         let own = || same_side.iter().filter(|own| own.zone == home.zone);
         let ports: Vec<_> = own().map(|own| own.port).collect();
         let port = home.database.choose(pod, &ports, networks)?;
@@ -151,11 +145,7 @@ impl Zones {
         let zones = self.databases.iter();
         let places = zones.flat_map(|(zone, database)| {
             let ports = ports(database).into_iter();
-            ports.map(move |port| Place {
-                zone,
-                database,
-                port,
-            })
+            ports.map(move |port| Place { zone, database, port })
         });
         places.collect()
     }
@@ -180,7 +170,5 @@ impl Zones {
 pub(super) fn networks_of<'a>(places: &[Place<'a>]) -> Vec<Option<&'a str>> {
     let has_primary = places.iter().any(|own| own.database.is_primary(own.port));
     let networks = places.iter().map(Place::network);
-    networks
-        .filter(|network| is_usable(*network, has_primary))
-        .collect()
+    networks.filter(|network| is_usable(*network, has_primary)).collect()
 }

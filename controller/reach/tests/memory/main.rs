@@ -26,9 +26,7 @@ static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 const COUNT: usize = 800;
 
 fn strings<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
-    pairs
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .into()
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
 /// The port of a machine `m<number>` with an address in 10.0.0.0/8.
@@ -91,17 +89,12 @@ impl Rows {
             self.txn.insert(&row).unwrap()
         });
         let load_balancer = members.collect();
-        let row = LoadBalancerGroup {
-            name: "all".into(),
-            load_balancer,
-        };
+        let row = LoadBalancerGroup { name: "all".into(), load_balancer };
         self.txn.insert(&row).unwrap()
     }
 
     fn finish(mut self) -> Database {
-        self.database
-            .transact(self.txn.finish().operations())
-            .unwrap();
+        self.database.transact(self.txn.finish().operations()).unwrap();
         self.database
     }
 }
@@ -131,17 +124,9 @@ fn port_group(count: usize, matched: &str) -> Database {
         rows.txn.insert(&row).unwrap()
     });
     let acls = acls.collect();
-    let group = PortGroup {
-        name: "all".into(),
-        ports,
-        acls,
-        ..Default::default()
-    };
+    let group = PortGroup { name: "all".into(), ports, acls, ..Default::default() };
     rows.txn.insert(&group).unwrap();
-    let other = PortGroup {
-        name: "other".into(),
-        ..Default::default()
-    };
+    let other = PortGroup { name: "other".into(), ..Default::default() };
     rows.txn.insert(&other).unwrap();
     rows.finish()
 }
@@ -252,11 +237,7 @@ fn announced_addresses(count: usize) -> Database {
         };
         rows.txn.insert(&router).unwrap();
     }
-    let switch = LogicalSwitch {
-        name: "s".into(),
-        ports,
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: "s".into(), ports, ..Default::default() };
     rows.txn.insert(&switch).unwrap();
     rows.finish()
 }
@@ -282,18 +263,11 @@ fn routes_of_dhcp_options(count: usize) -> Database {
     };
     let options = rows.txn.insert(&options).unwrap();
     let machines = (1..=count).map(|number| {
-        let row = LogicalSwitchPort {
-            dhcpv4_options: Some(options),
-            ..machine(number)
-        };
+        let row = LogicalSwitchPort { dhcpv4_options: Some(options), ..machine(number) };
         rows.txn.insert(&row).unwrap()
     });
     let ports = machines.collect();
-    let switch = LogicalSwitch {
-        name: "s".into(),
-        ports,
-        ..Default::default()
-    };
+    let switch = LogicalSwitch { name: "s".into(), ports, ..Default::default() };
     rows.txn.insert(&switch).unwrap();
     rows.finish()
 }
@@ -307,9 +281,7 @@ fn index_bytes(database: &Database) -> usize {
         destination: Destination::Address("10.96.0.1".parse().unwrap()),
         protocol: Protocol::Tcp(80),
     };
-    let answer = northbound
-        .answer(&question)
-        .map(|answer: Answer| answer.verdict);
+    let answer = northbound.answer(&question).map(|answer: Answer| answer.verdict);
     let bytes = ALLOCATOR.allocated() - before;
     answer.unwrap();
     bytes
@@ -336,12 +308,6 @@ fn an_index_grows_with_rows_and_not_with_pairs_of_rows() {
         measure("routes of DHCP options", routes_of_dhcp_options),
     ];
     // Rows make it twice as large, pairs of rows four times.
-    let grown = sizes
-        .iter()
-        .filter(|(_, small, large)| 2 * large > 5 * small);
-    assert_eq!(
-        grown.count(),
-        0,
-        "{COUNT} and twice as many rows: {sizes:#?}"
-    );
+    let grown = sizes.iter().filter(|(_, small, large)| 2 * large > 5 * small);
+    assert_eq!(grown.count(), 0, "{COUNT} and twice as many rows: {sizes:#?}");
 }

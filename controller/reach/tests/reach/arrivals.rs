@@ -31,11 +31,7 @@ fn rows() -> Northbound {
         insert("Logical_Switch", &format!("s{number}"), row);
         router_port
     });
-    insert(
-        "Logical_Router",
-        "lr",
-        json!({"name": "lr", "ports": ["set", router_ports]}),
-    );
+    insert("Logical_Router", "lr", json!({"name": "lr", "ports": ["set", router_ports]}));
     northbound(&Value::Array(request).to_string())
 }
 

@@ -17,11 +17,7 @@ fn answer_with_acls(acls: &[(&str, u8, u16)]) -> Answer {
     let ports = ["a", "b"].map(|name| {
         let host = if name == "a" { 1 } else { 2 };
         let addresses = format!("0a:00:00:00:00:0{host} 10.0.0.{host}");
-        insert(
-            "Logical_Switch_Port",
-            name,
-            json!({"name": name, "addresses": addresses}),
-        )
+        insert("Logical_Switch_Port", name, json!({"name": name, "addresses": addresses}))
     });
     let acls: Vec<_> = acls
         .iter()
@@ -121,16 +117,10 @@ fn a_route_that_discards_wins_among_prefixes_with_the_same_address_only() {
         let rows: Vec<_> = rows.collect();
         answer_through_router("Logical_Router_Static_Route", "static_routes", &rows)
     };
-    let same = answer_with(&[
-        ("10.2.0.2/32", "10.2.0.2", ""),
-        ("10.2.0.2/32", "discard", ""),
-    ]);
+    let same = answer_with(&[("10.2.0.2/32", "10.2.0.2", ""), ("10.2.0.2/32", "discard", "")]);
     assert_eq!(same.verdict, Verdict::Dropped);
     assert_eq!(same.open, [""; 0]);
-    let other = answer_with(&[
-        ("10.2.0.0/25", "10.2.0.2", ""),
-        ("10.2.0.9/25", "discard", ""),
-    ]);
+    let other = answer_with(&[("10.2.0.0/25", "10.2.0.2", ""), ("10.2.0.9/25", "discard", "")]);
     assert_eq!(other.open.len(), 1, "{other:?}");
     let connected = answer_with(&[("10.2.0.0/24", "discard", "connected")]);
     assert_eq!(connected.open.len(), 1, "{connected:?}");
@@ -245,11 +235,7 @@ fn two_routers(options: Option<Value>, cidr: &str) -> Northbound {
                 router_port
             })
             .collect();
-        insert(
-            "Logical_Router",
-            router,
-            json!({"name": router, "ports": ["set", router_ports]}),
-        );
+        insert("Logical_Router", router, json!({"name": router, "ports": ["set", router_ports]}));
     }
     let mut row = json!({"name": "vm1", "addresses": "02:00:00:00:00:11 10.0.0.10"});
     if let Some(options) = options {
@@ -259,16 +245,8 @@ fn two_routers(options: Option<Value>, cidr: &str) -> Northbound {
     ports.push(insert("Logical_Switch_Port", "vm1", row));
     let row = json!({"name": "vm2", "addresses": "02:00:00:00:00:12 10.1.0.10"});
     let vm2 = insert("Logical_Switch_Port", "vm2", row);
-    insert(
-        "Logical_Switch",
-        "net",
-        json!({"name": "net", "ports": ["set", ports]}),
-    );
-    insert(
-        "Logical_Switch",
-        "back",
-        json!({"name": "back", "ports": ["set", [vm2, back]]}),
-    );
+    insert("Logical_Switch", "net", json!({"name": "net", "ports": ["set", ports]}));
+    insert("Logical_Switch", "back", json!({"name": "back", "ports": ["set", [vm2, back]]}));
     northbound(&Value::Array(request).to_string())
 }
 
@@ -296,15 +274,9 @@ fn a_machine_sends_to_the_gateway_of_its_dhcp_options() {
     for (more, expected) in [
         (vec![("router", "10.0.0.1")], Verdict::Reaches),
         (vec![("router", "10.0.0.5")], Verdict::Dropped),
+        (vec![("router", "10.0.0.5"), ("classless_static_route", route)], Verdict::Reaches),
         (
-            vec![("router", "10.0.0.5"), ("classless_static_route", route)],
-            Verdict::Reaches,
-        ),
-        (
-            vec![
-                ("router", "10.0.0.1"),
-                ("classless_static_route", "{10.1.0.0/16,10.0.0.5}"),
-            ],
+            vec![("router", "10.0.0.1"), ("classless_static_route", "{10.1.0.0/16,10.0.0.5}")],
             Verdict::Dropped,
         ),
         (vec![("router", "10.0.0.77")], Verdict::Unanswered),
@@ -339,11 +311,7 @@ fn dhcp_router(gateway: &str) -> Value {
 }
 
 fn question_of(sender: Sender) -> Question {
-    Question {
-        sender,
-        destination: Destination::Port("vm2".to_owned()),
-        protocol: Protocol::Icmp,
-    }
+    Question { sender, destination: Destination::Port("vm2".to_owned()), protocol: Protocol::Icmp }
 }
 
 #[test]
@@ -358,18 +326,11 @@ fn a_machine_sends_to_the_gateway_of_the_routes_that_the_caller_gives() {
         (None, vec![route("0.0.0.0/0", "10.0.0.5")], Verdict::Dropped),
         (
             None,
-            vec![
-                route("0.0.0.0/0", "10.0.0.5"),
-                route("10.1.0.0/16", "10.0.0.1"),
-            ],
+            vec![route("0.0.0.0/0", "10.0.0.5"), route("10.1.0.0/16", "10.0.0.1")],
             Verdict::Reaches,
         ),
         // DHCP names one itself.
-        (
-            Some(dhcp_router("10.0.0.1")),
-            vec![route("0.0.0.0/0", "10.0.0.5")],
-            Verdict::Reaches,
-        ),
+        (Some(dhcp_router("10.0.0.1")), vec![route("0.0.0.0/0", "10.0.0.5")], Verdict::Reaches),
     ] {
         let mut northbound = two_routers(options, "10.0.0.0/24");
         northbound.set_routes("vm1", routes.clone());
@@ -387,10 +348,8 @@ fn a_machine_sends_to_the_gateway_of_the_routes_that_the_caller_gives() {
 #[test]
 fn a_machine_sends_to_the_gateway_of_the_question() {
     let ask = |gateway: &str, options: Option<Value>| {
-        let question = question_of(Sender {
-            gateway: Some(gateway.to_owned()),
-            ..Sender::port("vm1")
-        });
+        let question =
+            question_of(Sender { gateway: Some(gateway.to_owned()), ..Sender::port("vm1") });
         two_routers(options, "10.0.0.0/24").answer(&question)
     };
     for (gateway, expected) in [
@@ -415,10 +374,7 @@ fn a_machine_sends_to_the_gateway_of_the_question() {
     // The machine does not need it for its neighbours.
     let question = Question {
         destination: Destination::Address("10.0.0.5".parse().unwrap()),
-        ..question_of(Sender {
-            gateway: Some("r1".to_owned()),
-            ..Sender::port("vm1")
-        })
+        ..question_of(Sender { gateway: Some("r1".to_owned()), ..Sender::port("vm1") })
     };
     let answer = two_routers(None, "10.0.0.0/24").answer(&question).unwrap();
     assert_eq!(answer.at, "router r2", "{answer:?}");
@@ -465,11 +421,9 @@ fn a_machine_outside_sends_to_the_gateway_of_the_question() {
     };
     let guessed = ask(None);
     assert_eq!(guessed.open, ["2 routers are in the network of 10.0.0.77"]);
-    for (gateway, expected) in [
-        ("r1", Verdict::Dropped),
-        ("r2", Verdict::Answered),
-        ("10.0.0.9", Verdict::Unanswered),
-    ] {
+    for (gateway, expected) in
+        [("r1", Verdict::Dropped), ("r2", Verdict::Answered), ("10.0.0.9", Verdict::Unanswered)]
+    {
         let answer = ask(Some(gateway));
         assert_eq!(answer.verdict, expected, "{answer:?}");
         assert!(answer.open.is_empty(), "{answer:?}");

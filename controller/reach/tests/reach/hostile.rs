@@ -174,19 +174,12 @@ fn rows_with_bad_addresses_are_ignored_and_noted() {
             "nat": ["set", [["named-uuid", "n1"], ["named-uuid", "n2"]]],
             "load_balancer": ["named-uuid", "lb"]}),
         ),
-        insert(
-            "Static_MAC_Binding",
-            "m",
-            &json!({"logical_port": "none", "ip": "?", "mac": "?"}),
-        ),
+        insert("Static_MAC_Binding", "m", &json!({"logical_port": "none", "ip": "?", "mac": "?"})),
     ];
     let northbound = northbound(&request(operations));
     // Two networks, one port, three routes, two policies, two NAT rules, three VIPs, one binding.
     assert_eq!(northbound.notes().len(), 14, "{:#?}", northbound.notes());
-    assert_eq!(
-        ask(&northbound, "a", "8.8.8.8"),
-        (Verdict::Dropped, "no route on lr".into())
-    );
+    assert_eq!(ask(&northbound, "a", "8.8.8.8"), (Verdict::Dropped, "no route on lr".into()));
 }
 
 #[test]
@@ -273,9 +266,8 @@ fn switch_with_rows(text: &str, rows: &[(&str, Value)]) -> Northbound {
 
 #[test]
 fn a_large_address_set_that_a_match_names_often_is_not_copied() {
-    let addresses: Vec<_> = (0..20_000)
-        .map(|number| format!("172.16.{}.{}", number / 200, number % 200))
-        .collect();
+    let addresses: Vec<_> =
+        (0..20_000).map(|number| format!("172.16.{}.{}", number / 200, number % 200)).collect();
     let set = json!({"name": "big", "addresses": ["set", addresses]});
     let sets = vec!["$big"; 20_000].join(", ");
     let text = format!("ip4.src == {{{sets}, 10.0.0.1}}");
@@ -368,10 +360,7 @@ fn many_acls_and_vips_are_all_read() {
     let northbound = switch_with_acls(&matches);
     assert!(northbound.notes().is_empty());
     let (verdict, at) = ask(&northbound, "a", "10.0.0.2");
-    assert_eq!(
-        (verdict, &*at),
-        (Verdict::Dropped, "ACL to-lport 10000 on switch sw")
-    );
+    assert_eq!((verdict, &*at), (Verdict::Dropped, "ACL to-lport 10000 on switch sw"));
     let vips: Vec<_> = (0..20_000)
         .map(|number| {
             let vip = format!("10.96.{}.{}:80", number / 200, number % 200);

@@ -32,10 +32,7 @@ fn answer_on(
     for (name, row) in [
         ("a", json!({"addresses": "0a:00:00:00:00:01 10.0.0.1"})),
         ("b", json!({"addresses": "0a:00:00:00:00:02 10.0.0.2"})),
-        (
-            "sp",
-            json!({"type": "router", "addresses": "router", "options": options}),
-        ),
+        ("sp", json!({"type": "router", "addresses": "router", "options": options})),
     ] {
         let mut row = row;
         row["name"] = json!(name);
@@ -43,19 +40,9 @@ fn answer_on(
     }
     let row = json!({"name": "rp", "mac": "0a:00:00:00:00:ff", "networks": "10.0.0.254/24"});
     insert("Logical_Router_Port", "rp", row);
-    let ports: Vec<_> = ["a", "b", "sp"]
-        .map(|name| json!(["named-uuid", name]))
-        .into();
-    insert(
-        "Logical_Switch",
-        "sw",
-        json!({"name": "sw", "ports": ["set", ports]}),
-    );
-    insert(
-        "Logical_Router",
-        "lr",
-        json!({"name": "lr", "ports": ["named-uuid", "rp"]}),
-    );
+    let ports: Vec<_> = ["a", "b", "sp"].map(|name| json!(["named-uuid", name])).into();
+    insert("Logical_Switch", "sw", json!({"name": "sw", "ports": ["set", ports]}));
+    insert("Logical_Router", "lr", json!({"name": "lr", "ports": ["named-uuid", "rp"]}));
     let question = Question {
         sender: Sender::port("a"),
         destination: Destination::Address(to.parse().unwrap()),
@@ -116,18 +103,9 @@ fn the_addresses_of_a_machine_without_port_security_are_not_judged() {
 #[test]
 fn packets_of_ports_that_others_send_for_are_not_judged() {
     for (kind, effect) in [
-        (
-            "external",
-            "by which localnet port the packets of an external port come in: a",
-        ),
-        (
-            "virtual",
-            "which parent sends the packets of a virtual port: a",
-        ),
-        (
-            "localport",
-            "which packets of a localport have to leave its chassis: a",
-        ),
+        ("external", "by which localnet port the packets of an external port come in: a"),
+        ("virtual", "which parent sends the packets of a virtual port: a"),
+        ("localport", "which packets of a localport have to leave its chassis: a"),
     ] {
         let answer = answer(&json!({"a": {"type": kind}}), &[], "10.0.0.2");
         assert_unjudged(&answer, effect, "Logical_Switch_Port");
@@ -140,10 +118,7 @@ fn backends_with_health_checks_are_not_judged() {
     let balancer = json!({"name": "lb", "vips": ["map", [["10.96.0.1:80", "10.0.0.2:80"]]],
         "health_check": ["named-uuid", "hc"],
         "ip_port_mappings": ["map", [["10.0.0.2", "b:10.0.0.250"]]]});
-    let extra = [
-        ("Load_Balancer_Health_Check", "hc", check),
-        ("Load_Balancer", "lb", balancer),
-    ];
+    let extra = [("Load_Balancer_Health_Check", "hc", check), ("Load_Balancer", "lb", balancer)];
     let effect = "which backends of load balancer lb are online";
     for datapath in ["sw", "lr"] {
         let mut columns = json!({datapath: {"load_balancer": ["named-uuid", "lb"]}});
@@ -155,11 +130,9 @@ fn backends_with_health_checks_are_not_judged() {
 
 #[test]
 fn a_destination_port_outside_of_the_range_of_a_nat_rule_is_not_judged() {
-    for (range, kind, is_moved) in [
-        ("5000-6000", "dnat", true),
-        ("1-6000", "dnat", false),
-        ("5000-6000", "snat", false),
-    ] {
+    for (range, kind, is_moved) in
+        [("5000-6000", "dnat", true), ("1-6000", "dnat", false), ("5000-6000", "snat", false)]
+    {
         let nat = json!({"type": kind, "external_ip": "10.0.0.50", "logical_ip": "10.0.0.2",
             "external_port_range": range});
         let columns = json!({"lr": {"nat": ["named-uuid", "nat"],
@@ -184,11 +157,7 @@ fn ports_of_the_connection_in_acls_are_not_judged() {
         ("ACL", "acl", row)
     };
     let columns = json!({"sw": {"acls": ["named-uuid", "acl"]}});
-    let with_port = answer(
-        &columns,
-        &[global.clone(), acl("tcp.dst == 80")],
-        "10.0.0.2",
-    );
+    let with_port = answer(&columns, &[global.clone(), acl("tcp.dst == 80")], "10.0.0.2");
     let effect = "which ports of the connection the ACLs of sw compare";
     assert_unjudged(&with_port, effect, "NB_Global");
     let without = answer(&columns, &[global, acl("ip4")], "10.0.0.2");
@@ -233,15 +202,8 @@ fn a_template_has_the_variables_of_the_named_chassis_only() {
         "options": ["map", [["template", "true"]]]});
     let variables = json!({"chassis": "c1", "variables": ["map", [["B", "10.0.0.2:80"]]]});
     let columns = json!({"sw": {"load_balancer": ["named-uuid", "lb"]}});
-    let extra = [
-        ("Load_Balancer", "lb", balancer),
-        ("Chassis_Template_Var", "c1", variables),
-    ];
-    for (chassis, out) in [
-        (None, Some("b")),
-        (Some("c1"), Some("b")),
-        (Some("c2"), None),
-    ] {
+    let extra = [("Load_Balancer", "lb", balancer), ("Chassis_Template_Var", "c1", variables)];
+    for (chassis, out) in [(None, Some("b")), (Some("c1"), Some("b")), (Some("c2"), None)] {
         let answer = answer_on(chassis, &columns, &extra, "10.96.0.1");
         assert_eq!(answer.out.as_deref(), out, "{answer:#?}");
     }

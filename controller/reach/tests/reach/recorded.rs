@@ -72,10 +72,5 @@ fn recorded_questions_have_the_answers_of_ovn() {
         }
     }
     assert!(asked > 500, "{asked} questions");
-    assert!(
-        wrong.is_empty(),
-        "{} of {asked}:\n{}",
-        wrong.len(),
-        wrong.join("\n\n")
-    );
+    assert!(wrong.is_empty(), "{} of {asked}:\n{}", wrong.len(), wrong.join("\n\n"));
 }

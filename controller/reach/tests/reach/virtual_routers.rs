@@ -31,11 +31,8 @@ fn answer(security: &[&str], own: &str, is_back: bool) -> Answer {
     let (sender, destination) = if is_back {
         (Sender::port("b"), "10.0.0.5")
     } else {
-        let sender = Sender {
-            ip: "10.0.0.5".parse().ok(),
-            mac: Some(own.to_owned()),
-            ..Sender::port("a")
-        };
+        let sender =
+            Sender { ip: "10.0.0.5".parse().ok(), mac: Some(own.to_owned()), ..Sender::port("a") };
         (sender, "10.0.0.2")
     };
     let question = Question {
@@ -70,15 +67,9 @@ fn a_virtual_router_gets_packets_for_its_addresses() {
         ("VRRPv3 0a:00:00:00:00:01", Verdict::Reaches),
         ("VRRPv3 0a:00:00:00:00:01 10.0.0.5", Verdict::Reaches),
         ("VRRPv3 0a:00:00:00:00:01 10.0.0.6", Verdict::Dropped),
-        (
-            "VRRPv3 0a:00:00:00:00:01 00:00:5e:00:01:06",
-            Verdict::Dropped,
-        ),
+        ("VRRPv3 0a:00:00:00:00:01 00:00:5e:00:01:06", Verdict::Dropped),
         // OVN ignores the element, and the port may do everything.
-        (
-            "VRRPv3 0a:00:00:00:00:01 00:00:5e:00:01:05/39",
-            Verdict::Reaches,
-        ),
+        ("VRRPv3 0a:00:00:00:00:01 00:00:5e:00:01:05/39", Verdict::Reaches),
     ] {
         let answer = answer(&[security], VIRTUAL_MAC, true);
         assert_eq!(answer.verdict, verdict, "{security} {answer:#?}");

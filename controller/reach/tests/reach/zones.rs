@@ -63,15 +63,9 @@ fn a_packet_goes_on_in_the_zone_behind_the_tunnel_and_the_reply_comes_back() {
     assert_eq!(course.outcome, Outcome::Reaches, "{course:?}");
     assert_eq!(course.answer.verdict, Verdict::Reaches);
     let end = course.end.as_ref().unwrap();
-    assert_eq!(
-        (end.zone.as_str(), end.answer.out.as_deref()),
-        ("n2", Some("b"))
-    );
+    assert_eq!((end.zone.as_str(), end.answer.out.as_deref()), ("n2", Some("b")));
     let reply = course.reply.as_ref().unwrap();
-    assert_eq!(
-        (reply.zone.as_str(), reply.answer.out.as_deref()),
-        ("n1", Some("a"))
-    );
+    assert_eq!((reply.zone.as_str(), reply.answer.out.as_deref()), ("n1", Some("a")));
     assert_eq!(course.zones.asked, ["n1", "n2"]);
     assert!(course.zones.not_asked.is_empty());
     assert_eq!(ask(&zones(&[], &[]), "b", "a").outcome, Outcome::Reaches);
@@ -86,10 +80,7 @@ fn the_first_answer_stays_that_of_the_zone_of_the_sender() {
     assert_eq!(value["out"], "b");
     assert_eq!(value["end"]["verdict"], "dropped");
     assert_eq!(value["end"]["zone"], "n2");
-    assert_eq!(
-        value["zones"],
-        json!({"asked": ["n1", "n2"], "not_asked": []})
-    );
+    assert_eq!(value["zones"], json!({"asked": ["n1", "n2"], "not_asked": []}));
     assert_eq!(value["reply"], Value::Null);
     assert_eq!(value["isolated"], false);
 }
@@ -116,10 +107,7 @@ fn zones_with_different_tunnel_keys_lose_the_packet() {
 
 #[test]
 fn a_zone_gets_no_packets_for_another_chassis() {
-    for (chassis, outcome) in [
-        ("chassis-n2", Outcome::Reaches),
-        ("chassis-n3", Outcome::Stopped),
-    ] {
+    for (chassis, outcome) in [("chassis-n2", Outcome::Reaches), ("chassis-n3", Outcome::Stopped)] {
         let mut zones = zones(&[], &[]);
         zones.set_chassis("n2", chassis);
         let course = ask(&zones, "a", "b");
@@ -156,10 +144,7 @@ fn acls_judge_replies_by_what_switches_know() {
     let out: Acl<'_> = ("from-lport", "inport == \"b\" && ip4", "drop");
     let inward: Acl<'_> = ("to-lport", "outport == \"b\" && ip4", "allow-related");
     assert_eq!(ask(&zones(&[], &[out]), "a", "b").outcome, Outcome::NoReply);
-    assert_eq!(
-        ask(&zones(&[], &[out, inward]), "a", "b").outcome,
-        Outcome::Reaches
-    );
+    assert_eq!(ask(&zones(&[], &[out, inward]), "a", "b").outcome, Outcome::Reaches);
 }
 
 /// One switch with the pod `s/p`, which has the ports of several networks, and `s/q` in some.
@@ -170,11 +155,7 @@ fn pod_networks(of_other: &[&str]) -> Zones {
         json!(["named-uuid", name])
     };
     for (network, number) in [("", 1), ("main", 2), ("extra", 3), ("more", 4)] {
-        let prefix = if network.is_empty() {
-            String::new()
-        } else {
-            format!("{network}_")
-        };
+        let prefix = if network.is_empty() { String::new() } else { format!("{network}_") };
         let pods = [("p", 1), ("q", 2)]
             .iter()
             .filter(|(pod, _)| *pod == "p" || of_other.contains(&network));
@@ -187,15 +168,8 @@ fn pod_networks(of_other: &[&str]) -> Zones {
         let ports: Vec<_> = ports.collect();
         let mut ids = vec![];
         if !network.is_empty() {
-            let role = if network == "main" {
-                "primary"
-            } else {
-                "secondary"
-            };
-            ids = vec![
-                json!(["k8s.ovn.org/network", network]),
-                json!(["k8s.ovn.org/role", role]),
-            ];
+            let role = if network == "main" { "primary" } else { "secondary" };
+            ids = vec![json!(["k8s.ovn.org/network", network]), json!(["k8s.ovn.org/role", role])];
         }
         let subnet = format!("10.{number}.0.0/24");
         let row = json!({"name": format!("switch{number}"), "ports": ["set", ports],
@@ -221,11 +195,7 @@ fn a_pod_sends_from_the_primary_network_or_the_one_that_both_have() {
             };
             let course = zones.ask(&question).unwrap();
             let expected = expected.replace("s_q", &to.replace('/', "_"));
-            assert_eq!(
-                course.outcome,
-                Outcome::Reaches,
-                "{of_other:?} {from} {course:?}"
-            );
+            assert_eq!(course.outcome, Outcome::Reaches, "{of_other:?} {from} {course:?}");
             assert_eq!(course.answer.out, Some(expected), "{of_other:?} {from}");
         }
     }

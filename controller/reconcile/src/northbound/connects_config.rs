@@ -27,14 +27,7 @@ const OWN_ROWS: [(&str, &[&str]); 3] = [
     ),
     (
         "Logical_Router_Policy",
-        &[
-            "priority",
-            "match",
-            "action",
-            "nexthop",
-            "nexthops",
-            "external_ids",
-        ],
+        &["priority", "match", "action", "nexthop", "nexthops", "external_ids"],
     ),
     (
         "ACL",
@@ -81,35 +74,17 @@ pub fn connects_config(remotes: Remotes) -> Config {
         // Names of ports are unique in the database, whoever owns them.
         .with_columns(
             "Logical_Router_Port",
-            [
-                "name",
-                "mac",
-                "networks",
-                "peer",
-                "options",
-                "external_ids",
-                "enabled",
-            ],
+            ["name", "mac", "networks", "peer", "options", "external_ids", "enabled"],
         )
-        .with_columns(
-            "Logical_Switch",
-            ["name", "external_ids", "acls", "load_balancer_group"],
-        );
-    OWN_ROWS
-        .into_iter()
-        .fold(all_rows, |config, (table, columns)| {
-            config
-                .with_columns(table, columns.iter().copied())
-                .with_filter(table, own_rows())
-        })
+        .with_columns("Logical_Switch", ["name", "external_ids", "acls", "load_balancer_group"]);
+    OWN_ROWS.into_iter().fold(all_rows, |config, (table, columns)| {
+        config.with_columns(table, columns.iter().copied()).with_filter(table, own_rows())
+    })
 }
 
 /// Rows with the owner of connects.
 fn own_rows() -> Filter {
-    let owner = [(
-        Atom::from(key::OWNER_CONTROLLER),
-        Atom::from(external_ids::OWNER_CONTROLLER),
-    )];
+    let owner = [(Atom::from(key::OWNER_CONTROLLER), Atom::from(external_ids::OWNER_CONTROLLER))];
     let owner: Map = owner.into_iter().collect();
     Filter::column("external_ids", Function::Includes, Datum::Map(owner))
 }

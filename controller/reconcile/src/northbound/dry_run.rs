@@ -24,10 +24,7 @@ pub struct DryRun {
 impl DryRun {
     /// A dry run on the rows of a snapshot.
     pub fn new(original: Snapshot) -> Self {
-        Self {
-            original,
-            copy: None,
-        }
+        Self { original, copy: None }
     }
 
     /// The snapshot without the transactions.
@@ -43,12 +40,8 @@ impl DryRun {
         };
         let now = copy.snapshot();
         for table in now.schema().table_ids() {
-            let before: HashMap<Uuid, &Arc<Row>> = self
-                .original
-                .table(table)
-                .iter()
-                .map(|row| (row.uuid, row))
-                .collect();
+            let before: HashMap<Uuid, &Arc<Row>> =
+                self.original.table(table).iter().map(|row| (row.uuid, row)).collect();
             let after = now.table(table);
             let deleted = before
                 .iter()
@@ -76,11 +69,7 @@ impl DryRun {
 }
 
 fn change(table: TableId, old: Option<&Arc<Row>>, new: Option<&Arc<Row>>) -> RowChange {
-    RowChange {
-        table,
-        old: old.cloned(),
-        new: new.cloned(),
-    }
+    RowChange { table, old: old.cloned(), new: new.cloned() }
 }
 
 impl Northbound for DryRun {
@@ -111,19 +100,13 @@ mod tests {
         let mut database = Database::new(nb::schema());
         let mut txn = TxnBuilder::new(&database.snapshot());
         let port = txn.insert(&LogicalRouterPort::default()).unwrap();
-        let router = LogicalRouter {
-            ports: [port].into(),
-            ..LogicalRouter::default()
-        };
+        let router = LogicalRouter { ports: [port].into(), ..LogicalRouter::default() };
         let router_ref = txn.insert(&router).unwrap();
         database.transact(txn.finish().operations()).unwrap();
 
         let mut dry_run = DryRun::new(database.snapshot());
         assert!(dry_run.changes().rows.is_empty());
-        assert!(
-            dry_run.copy.is_none(),
-            "nothing has changed, and nothing is copied"
-        );
+        assert!(dry_run.copy.is_none(), "nothing has changed, and nothing is copied");
         let mut txn = TxnBuilder::new(&dry_run.snapshot());
         txn.delete(router_ref).unwrap();
         txn.insert(&LogicalRouter::default()).unwrap();

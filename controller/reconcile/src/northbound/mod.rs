@@ -151,9 +151,7 @@ impl From<DatabaseError> for CommitError {
     /// The error that a server would have replied with.
     fn from(error: DatabaseError) -> Self {
         let operation = match &error {
-            DatabaseError::Operation {
-                index, operation, ..
-            } => Some(Box::new(FailedOperation {
+            DatabaseError::Operation { index, operation, .. } => Some(Box::new(FailedOperation {
                 index: *index,
                 operation,
                 table: None,

@@ -56,10 +56,7 @@ pub(super) struct Capabilities<I> {
 
 impl<I: Sync> Capabilities<I> {
     pub(super) fn new(all: Vec<Box<dyn ZoneRows<I>>>) -> Self {
-        Self {
-            all,
-            recorded: None,
-        }
+        Self { all, recorded: None }
     }
 
     /// Sets the objects of earlier passes, whose rows go if the objects are gone. `None`: all rows
@@ -123,10 +120,7 @@ impl<I: Sync> Capabilities<I> {
             self.set_scope(index, scope.as_ref(), snapshot);
             self.all.get_mut(index).is_none_or(|rows| {
                 stays(&**rows, cluster)
-                    || rows
-                        .plan(inputs, snapshot)
-                        .iter()
-                        .all(SubjectChange::is_empty)
+                    || rows.plan(inputs, snapshot).iter().all(SubjectChange::is_empty)
             })
         })
     }
@@ -138,10 +132,7 @@ impl<I: Sync> Capabilities<I> {
         if let Some(rows) = rest.first_mut() {
             rows.set_scope(scope.map(|scope| {
                 let kept = earlier.iter().flat_map(|rows| rows.kept());
-                Arc::new(Scope {
-                    members: Arc::new(port_members(kept, snapshot)),
-                    ..scope.clone()
-                })
+                Arc::new(Scope { members: Arc::new(port_members(kept, snapshot)), ..scope.clone() })
             }));
         }
     }

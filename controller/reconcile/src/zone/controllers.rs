@@ -112,10 +112,7 @@ impl ZoneControllers {
         Box::pin(async move {
             let mut pass = Pass::new(northbound);
             let outcome = self.commit(&mut pass, cluster).await?;
-            Ok(ZoneOutcome {
-                rejections: pass.errors,
-                ..outcome
-            })
+            Ok(ZoneOutcome { rejections: pass.errors, ..outcome })
         })
     }
 
@@ -142,9 +139,7 @@ impl ZoneControllers {
             commit(&mut self.connects, pass, &objects).await?;
             reports = self.connects.reports();
         }
-        let unchanged = reports
-            .keys()
-            .map(|connect| (connect.clone(), Counts::default()));
+        let unchanged = reports.keys().map(|connect| (connect.clone(), Counts::default()));
         let changed = std::mem::take(&mut pass.counts).into_iter();
         let changed = changed.filter_map(|(subject, counts)| {
             Some((subject.strip_prefix(CONNECT)?.to_owned(), counts))

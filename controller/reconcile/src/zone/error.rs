@@ -61,10 +61,9 @@ impl ZoneError {
     /// `None`: the error is another one.
     pub fn rejected_connect(&self) -> Option<(&str, &OpError)> {
         match self {
-            Self::Commit {
-                subject,
-                source: CommitError::Rejected(error),
-            } => Some((subject.strip_prefix(CONNECT)?, &**error)),
+            Self::Commit { subject, source: CommitError::Rejected(error) } => {
+                Some((subject.strip_prefix(CONNECT)?, &**error))
+            }
             _ => None,
         }
     }

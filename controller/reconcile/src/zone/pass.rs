@@ -40,12 +40,7 @@ struct Round {
 
 impl<'a> Pass<'a> {
     pub(super) fn new(northbound: &'a mut dyn DynNorthbound) -> Self {
-        Self {
-            northbound,
-            counts: BTreeMap::new(),
-            warnings: Vec::new(),
-            errors: Vec::new(),
-        }
+        Self { northbound, counts: BTreeMap::new(), warnings: Vec::new(), errors: Vec::new() }
     }
 
     /// Commits what `plan` finds to do, and plans again after rejected transactions and lost
@@ -85,11 +80,7 @@ impl<'a> Pass<'a> {
     ) -> Result<Round, ZoneError> {
         let mut round = Round::default();
         for SubjectChange { subject, change } in plan(&self.northbound.snapshot()) {
-            let Change {
-                transaction,
-                counts,
-                more,
-            } = match change {
+            let Change { transaction, counts, more } = match change {
                 Ok(change) => change,
                 Err(source) => {
                     round.errors.push(ZoneError::Plan { subject, source });
@@ -114,11 +105,7 @@ impl<'a> Pass<'a> {
                 Err(source) => return Err(self.end_with(ZoneError::Commit { subject, source })),
             };
             if let Err(source) = self.northbound.wait_for_outcome().await {
-                return Err(self.end_with(ZoneError::Lost {
-                    subject,
-                    lost,
-                    source,
-                }));
+                return Err(self.end_with(ZoneError::Lost { subject, lost, source }));
             }
             // The next plan shows how much of a partial change is applied.
             if matches!(lost, CommitError::Unknown(_)) && !more {
@@ -138,11 +125,7 @@ impl<'a> Pass<'a> {
     }
 
     fn count(&mut self, subject: String, counts: Counts) {
-        let Counts {
-            inserted,
-            changed,
-            deleted,
-        } = counts;
+        let Counts { inserted, changed, deleted } = counts;
         tracing::info!(subject, inserted, changed, deleted, "committed");
         *self.counts.entry(subject).or_default() += counts;
     }

@@ -52,17 +52,12 @@ impl Northbound for Unreliable {
     }
 
     async fn wait_for_outcome(&mut self) -> Result<(), ReconnectError> {
-        self.reconnects
-            .then_some(())
-            .ok_or(ReconnectError::Timeout(Duration::from_secs(1)))
+        self.reconnects.then_some(()).ok_or(ReconnectError::Timeout(Duration::from_secs(1)))
     }
 }
 
 fn unknown_outcome() -> UnknownOutcome {
-    UnknownOutcome {
-        cause: None,
-        session: 0,
-    }
+    UnknownOutcome { cause: None, session: 0 }
 }
 
 fn rejected() -> CommitError {
@@ -72,11 +67,8 @@ fn rejected() -> CommitError {
 /// Reconciles an empty database with an empty cluster, which has only the rows that all routers
 /// share. Returns the warnings.
 async fn reconcile_shared_rows(fates: &[Fate], reconnects: bool) -> Result<Vec<String>, String> {
-    let northbound = Unreliable {
-        database: Embedded::new(1).unwrap(),
-        fates: fates.to_vec(),
-        reconnects,
-    };
+    let northbound =
+        Unreliable { database: Embedded::new(1).unwrap(), fates: fates.to_vec(), reconnects };
     let cluster = Cluster::from_inventory(
         Inventory::default(),
         ClusterSettings::default(),

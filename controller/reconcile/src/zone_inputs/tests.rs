@@ -65,10 +65,7 @@ impl Versions {
         }
         let meta = &self.objects[0]["metadata"];
         let text = |key: &str| meta[key].as_str().map(ToOwned::to_owned);
-        let key = ObjectKey {
-            namespace: text("namespace"),
-            name: text("name").unwrap(),
-        };
+        let key = ObjectKey { namespace: text("namespace"), name: text("name").unwrap() };
         (self.remove)(inventory, &key);
     }
 }
@@ -263,17 +260,13 @@ fn policies() -> Vec<Versions> {
     vec![
         Versions::of::<NetworkPolicy>(vec![
             policy(json!({"podSelector": {"matchLabels": {"app": "web"}}})),
-            policy(
-                json!({"podSelector": {}, "policyTypes": ["Egress"], "egress": [
-                    {"to": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]},
-                ]}),
-            ),
-            policy(
-                json!({"podSelector": {"matchLabels": {"app": "db"}}, "ingress": [
-                    {"from": [{"podSelector": {"matchLabels": {"app": "web"}}}],
-                        "ports": [{"port": "http"}]},
-                ]}),
-            ),
+            policy(json!({"podSelector": {}, "policyTypes": ["Egress"], "egress": [
+                {"to": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]},
+            ]})),
+            policy(json!({"podSelector": {"matchLabels": {"app": "db"}}, "ingress": [
+                {"from": [{"podSelector": {"matchLabels": {"app": "web"}}}],
+                    "ports": [{"port": "http"}]},
+            ]})),
         ]),
         Versions::of::<MultiNetworkPolicy>(vec![multi("blue/more"), multi("blue/net")]),
         Versions::of::<EgressFirewall>(vec![
@@ -315,10 +308,7 @@ fn egress_and_announcements() -> Vec<Versions> {
         })
     };
     vec![
-        Versions::of::<EgressIP>(vec![
-            egress_ip("e", "n1", "web"),
-            egress_ip("e", "n2", "db"),
-        ]),
+        Versions::of::<EgressIP>(vec![egress_ip("e", "n1", "web"), egress_ip("e", "n2", "db")]),
         Versions::of::<EgressIP>(vec![without_mark, egress_ip("f", "n2", "web")]),
         Versions::of::<RouteAdvertisements>(vec![announcement("True"), announcement("False")]),
     ]
@@ -346,11 +336,7 @@ fn connects() -> Versions {
     let entry = json!({"ipv4": "192.168.0.0/24"});
     Versions::of::<ClusterNetworkConnect>(vec![
         connect("16715779", json!({"layer3_1": entry}), "a"),
-        connect(
-            "16715780",
-            json!({"layer3_1": entry, "layer2_2": entry}),
-            "a",
-        ),
+        connect("16715780", json!({"layer3_1": entry, "layer2_2": entry}), "a"),
         connect("", json!({}), "b"),
     ])
 }
@@ -405,10 +391,7 @@ where
 
 fn assert_equal(followed: &ZoneInputs, read: &ZoneInputs) {
     let none: Vec<String> = Vec::new();
-    assert_eq!(
-        difference(&followed.objects, &read.objects, &Kind::ALL),
-        none
-    );
+    assert_eq!(difference(&followed.objects, &read.objects, &Kind::ALL), none);
     // What problems are reported of is not a piece that rows depend on.
     let problems = |one: &ZoneInputs| {
         (
@@ -484,10 +467,7 @@ fn the_random_objects_have_networks_ports_gates_and_endpoints() {
     assert_eq!(networks.iter().count(), 3);
     let inputs = ZoneInputs::read(&cluster, ZONE, None);
     let gates = gates_of(&inputs.objects, &PodKey::new("blue", "a"));
-    assert!(
-        gates.len() == 2 && gates.values().any(|groups| groups.len() == 2),
-        "{gates:?}"
-    );
+    assert!(gates.len() == 2 && gates.values().any(|groups| groups.len() == 2), "{gates:?}");
     let pods = inputs.objects.clone();
     let pod = pods.pod(&PodKey::new("blue", "a")).unwrap();
     assert_eq!(pods.places(pod).count(), 2);
@@ -519,12 +499,9 @@ fn the_networks_of_a_zone_follow_their_pods() {
         nodes.map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(nodes(&inventory), ["n1"]);
-    for (name, version, expected) in [
-        ("a", 3, &["n1", "n2"][..]),
-        ("b", 4, &["n2"]),
-        ("a", 5, &[]),
-        ("b", 0, &["n1"]),
-    ] {
+    for (name, version, expected) in
+        [("a", 3, &["n1", "n2"][..]), ("b", 4, &["n2"]), ("a", 5, &[]), ("b", 0, &["n1"])]
+    {
         pods("blue", name).take(&mut inventory, version);
         assert_eq!(nodes(&inventory), expected, "{name} {version}");
     }

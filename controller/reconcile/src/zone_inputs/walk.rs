@@ -36,10 +36,8 @@ impl Walk<'_> {
             labels.is_some_and(|labels| labels.contains_key(PRIMARY_NETWORK_LABEL))
         };
         let mut namespaces = now.namespaces.changes_since(&before.namespaces);
-        has_changed(
-            &before.network_attachment_definitions,
-            &now.network_attachment_definitions,
-        ) || namespaces.any(|change| is_labelled(change.former) != is_labelled(change.current))
+        has_changed(&before.network_attachment_definitions, &now.network_attachment_definitions)
+            || namespaces.any(|change| is_labelled(change.former) != is_labelled(change.current))
     }
 
     /// Sets the networks that the zone renders. `activity`: nodes on which networks are rendered;
@@ -51,26 +49,23 @@ impl Walk<'_> {
         if let Some(activity) = activity {
             present.limit_to(self.objects.zone(), activity, &labelled, settings);
         }
-        self.objects
-            .set_networks(&present.networks, &present.definitions, &labelled);
+        self.objects.set_networks(&present.networks, &present.definitions, &labelled);
     }
 
     /// Sets the networks of all definitions.
     pub(super) fn set_connectable_networks(&mut self) {
-        self.objects
-            .set_connectable_networks(&networks_of(self.now));
+        self.objects.set_connectable_networks(&networks_of(self.now));
     }
 
     /// Follows connects. Whether one is refused depends on the others and on all networks.
     pub(super) fn follow_connects(&mut self) {
         let (before, now) = (self.before, self.now);
-        let is_same = !has_changed(
-            &before.cluster_network_connects,
-            &now.cluster_network_connects,
-        ) && !has_changed(
-            &before.network_attachment_definitions,
-            &now.network_attachment_definitions,
-        ) && !has_changed(&before.namespaces, &now.namespaces)
+        let is_same = !has_changed(&before.cluster_network_connects, &now.cluster_network_connects)
+            && !has_changed(
+                &before.network_attachment_definitions,
+                &now.network_attachment_definitions,
+            )
+            && !has_changed(&before.namespaces, &now.namespaces)
             && before.refused == now.refused
             && before.undecoded == now.undecoded;
         if is_same {

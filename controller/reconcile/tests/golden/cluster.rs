@@ -100,15 +100,10 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
     let mut results = Vec::new();
     for (step, expected) in input.steps.into_iter().zip(&expected.steps) {
         if step.name != expected.name {
-            return Err(format!(
-                "step {:?} is expected as {:?}",
-                step.name, expected.name
-            ));
+            return Err(format!("step {:?} is expected as {:?}", step.name, expected.name));
         }
         for op in step.ops {
-            cluster
-                .apply(op)
-                .map_err(|error| format!("step {:?}: {error}", step.name))?;
+            cluster.apply(op).map_err(|error| format!("step {:?}: {error}", step.name))?;
         }
         if step.by_retry {
             cluster.settle()?;
@@ -187,27 +182,19 @@ impl Cluster {
             }
             Op::CreateNad { object } => {
                 let nad: NetworkAttachmentDefinition = decode(object)?;
-                create(
-                    &mut self.nads,
-                    patchbay_resources::conversion::nad_key(&nad),
-                    nad,
-                )?;
+                create(&mut self.nads, patchbay_resources::conversion::nad_key(&nad), nad)?;
             }
             Op::UpdateNad { object } => {
                 let nad: NetworkAttachmentDefinition = decode(object)?;
-                let stored = existing(
-                    &mut self.nads,
-                    &patchbay_resources::conversion::nad_key(&nad),
-                )?;
+                let stored =
+                    existing(&mut self.nads, &patchbay_resources::conversion::nad_key(&nad))?;
                 stored.metadata.labels.clone_from(&nad.metadata.labels);
                 stored.annotations_mut().extend(nad.annotations().clone());
                 stored.spec = nad.spec;
             }
             Op::DeleteNad { namespace, name } => {
                 let key = NadKey { namespace, name };
-                self.nads
-                    .remove(&key)
-                    .ok_or_else(|| format!("there is no {key}"))?;
+                self.nads.remove(&key).ok_or_else(|| format!("there is no {key}"))?;
             }
             Op::CreateCnc { object } => {
                 let mut connect: ClusterNetworkConnect = decode(object)?;
@@ -223,9 +210,7 @@ impl Cluster {
                 stored.metadata.generation = Some(generation + 1);
             }
             Op::DeleteCnc { name } => {
-                self.connects
-                    .remove(&name)
-                    .ok_or_else(|| format!("there is no {name}"))?;
+                self.connects.remove(&name).ok_or_else(|| format!("there is no {name}"))?;
             }
         }
         self.settle()
@@ -250,9 +235,7 @@ impl Cluster {
         for outcome in report.outcomes {
             let connect = existing(&mut self.connects, &outcome.name)?;
             for (key, value) in outcome.annotations() {
-                let old = connect
-                    .annotations_mut()
-                    .insert(key.to_owned(), value.clone());
+                let old = connect.annotations_mut().insert(key.to_owned(), value.clone());
                 // The API server's admission rule.
                 if key == ROUTER_TUNNEL_KEY && old.is_some_and(|old| old != value) {
                     return Err(format!("{}: annotation {key} is changed", outcome.name));
@@ -287,9 +270,7 @@ fn existing<'a, K: Ord + std::fmt::Debug, T>(
     objects: &'a mut BTreeMap<K, T>,
     key: &K,
 ) -> Result<&'a mut T, String> {
-    objects
-        .get_mut(key)
-        .ok_or_else(|| format!("there is no {key:?}"))
+    objects.get_mut(key).ok_or_else(|| format!("there is no {key:?}"))
 }
 
 // === comparison ===
@@ -317,10 +298,7 @@ fn compare(
             let place = format!("{name}, annotation {key}");
             differences.extend(compare_annotation(place, key, expected, found));
         }
-        let conditions = found
-            .status
-            .as_ref()
-            .map_or(&[][..], |status| &status.conditions);
+        let conditions = found.status.as_ref().map_or(&[][..], |status| &status.conditions);
         differences.extend(compare_conditions(name, &expected.conditions, conditions));
     }
     differences
@@ -348,11 +326,7 @@ fn compare_annotation(
         _ => wanted == there.as_ref(),
     };
     let shown = |value: Option<&Value>| value.map(ToString::to_string).into_iter().collect();
-    (!equal).then(|| Difference {
-        place,
-        missing: shown(wanted),
-        extra: shown(there.as_ref()),
-    })
+    (!equal).then(|| Difference { place, missing: shown(wanted), extra: shown(there.as_ref()) })
 }
 
 impl PartialEq for Unordered {
@@ -371,10 +345,9 @@ fn by_topology(subnets: &Value) -> BTreeMap<String, Unordered> {
     let mut topologies = BTreeMap::new();
     for (owner, entry) in subnets.as_object().into_iter().flatten() {
         let topology = owner.split('_').next().unwrap_or_default().to_owned();
-        let unordered = topologies.entry(topology).or_insert_with(|| Unordered {
-            owners: BTreeSet::new(),
-            subnets: Vec::new(),
-        });
+        let unordered = topologies
+            .entry(topology)
+            .or_insert_with(|| Unordered { owners: BTreeSet::new(), subnets: Vec::new() });
         unordered.owners.insert(owner.clone());
         unordered.subnets.push(entry.clone());
     }
@@ -395,19 +368,14 @@ fn compare_conditions(
         });
     (!equal).then(|| Difference {
         place: format!("{name}, conditions"),
-        missing: expected
-            .iter()
-            .map(|wanted| format!("{wanted:?}"))
-            .collect(),
+        missing: expected.iter().map(|wanted| format!("{wanted:?}")).collect(),
         extra: found.iter().map(|there| format!("{there:?}")).collect(),
     })
 }
 
 impl ExpectedCondition {
     fn messages(&self) -> impl Iterator<Item = &String> {
-        self.message
-            .iter()
-            .chain(self.message_any_of.iter().flatten())
+        self.message.iter().chain(self.message_any_of.iter().flatten())
     }
 }
 
@@ -436,9 +404,7 @@ mod tests {
             compare_annotation(String::new(), key, &expected, found).is_some()
         };
         assert!(!differs(&found));
-        found
-            .annotations_mut()
-            .insert(key.to_owned(), "{}".to_owned());
+        found.annotations_mut().insert(key.to_owned(), "{}".to_owned());
         assert!(differs(&found));
     }
 }

@@ -43,9 +43,7 @@ fn further_networks_end_as_recorded() {
 
 #[test]
 fn managed_networks_end_as_recorded() {
-    play("udn_cluster", "udn_cluster_", |half| {
-        half == Half::UdnCluster
-    });
+    play("udn_cluster", "udn_cluster_", |half| half == Half::UdnCluster);
 }
 
 #[test]
@@ -64,11 +62,8 @@ fn interrupted_scenarios_end_as_recorded() {
 /// a pod.
 #[test]
 fn interrupted_networks_end_as_recorded() {
-    let remembered = [
-        "advertised-at-start-l2",
-        "advertised-at-start-l3",
-        "l2-primary-remote-node-changes",
-    ];
+    let remembered =
+        ["advertised-at-start-l2", "advertised-at-start-l3", "l2-primary-remote-node-changes"];
     interrupt("udn", Half::UdnZone, &remembered);
     let remembered = [
         "advertised-l3-dual-lgw",
@@ -89,11 +84,7 @@ fn interrupted_networks_end_as_recorded() {
 fn interrupt(own: &str, half: Half, remembered: &[&str]) {
     let mut played = 0;
     let mut differing = Vec::new();
-    for path in files(
-        &Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/golden")
-            .join(own),
-    ) {
+    for path in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(own)) {
         let scenario = Scenario::read(&path).expect("the project's scenarios can be read");
         let is_odd =
             scenario.quirk.is_some() || QUIRKS.iter().any(|one| one.scenario == scenario.name);
@@ -114,11 +105,8 @@ fn interrupt(own: &str, half: Half, remembered: &[&str]) {
 /// they are of these controllers.
 fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
     let (directory, is_own) = directory(own);
-    let purposes: Vec<Purpose> = QUIRKS
-        .iter()
-        .filter(|purpose| purpose.folder == own)
-        .copied()
-        .collect();
+    let purposes: Vec<Purpose> =
+        QUIRKS.iter().filter(|purpose| purpose.folder == own).copied().collect();
     let is_odd = |result: &ScenarioResult| {
         let mut purposes = purposes.iter();
         result.quirk.is_some() || purposes.any(|purpose| purpose.scenario == result.name)
@@ -140,16 +128,10 @@ fn play(own: &str, snapshots: &str, is_played: impl Fn(Half) -> bool) {
             table.add(result);
         }
     }
-    let (table_text, quirks_text) = (
-        table.render("scenarios", &[]),
-        quirks.render("scenarios with a quirk", &purposes),
-    );
+    let (table_text, quirks_text) =
+        (table.render("scenarios", &[]), quirks.render("scenarios with a quirk", &purposes));
     println!("{table_text}\n{quirks_text}");
-    assert!(
-        !is_own || table.len() + quirks.len() > 0,
-        "no scenarios in {}",
-        directory.display()
-    );
+    assert!(!is_own || table.len() + quirks.len() > 0, "no scenarios in {}", directory.display());
     let mut complaints = table.complaints(&[]);
     complaints.extend(quirks.complaints(&purposes));
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
@@ -179,11 +161,7 @@ fn run(scenario: Scenario, pace: Pace) -> ScenarioResult {
         Half::UdnCluster => udn_cluster::run(&scenario),
         Half::UdnFull => udn_full::run(&scenario),
     };
-    ScenarioResult {
-        name: scenario.name,
-        quirk: scenario.quirk,
-        steps,
-    }
+    ScenarioResult { name: scenario.name, quirk: scenario.quirk, steps }
 }
 
 /// Folder of the scenarios, and `true` if they are those of this project.
@@ -202,10 +180,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
         .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.expect("entries of the folder can be read").path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "json")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .collect();
     files.sort();
     files

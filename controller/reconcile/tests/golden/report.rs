@@ -35,20 +35,14 @@ pub(crate) struct ScenarioResult {
 impl ScenarioResult {
     pub(crate) fn unreadable(path: &Path, error: String) -> Self {
         Self {
-            name: path
-                .file_stem()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
+            name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             quirk: None,
             steps: Err(error),
         }
     }
 
     pub(crate) fn passed(&self) -> bool {
-        self.steps
-            .as_ref()
-            .is_ok_and(|steps| steps.iter().all(|step| step.differences.is_empty()))
+        self.steps.as_ref().is_ok_and(|steps| steps.iter().all(|step| step.differences.is_empty()))
     }
 }
 
@@ -85,11 +79,7 @@ impl Table {
 
     /// The score, a line for every scenario, and below it what differs and why.
     pub(crate) fn render(&self, title: &str, purposes: &[Purpose]) -> String {
-        let passed = self
-            .results
-            .values()
-            .filter(|result| result.passed())
-            .count();
+        let passed = self.results.values().filter(|result| result.passed()).count();
         let mut text = format!("{title}: {passed} of {} as recorded\n", self.len());
         let all = self.results.values();
         let steps: Vec<&StepResult> = all.flat_map(|one| one.steps.iter().flatten()).collect();
@@ -126,10 +116,7 @@ fn purpose<'p>(purposes: &'p [Purpose], scenario: &str) -> Option<&'p Purpose> {
 }
 
 fn render_steps(text: &mut String, steps: &[StepResult]) {
-    let differing = steps
-        .iter()
-        .enumerate()
-        .filter(|(_, step)| !step.differences.is_empty());
+    let differing = steps.iter().enumerate().filter(|(_, step)| !step.differences.is_empty());
     for (index, step) in differing {
         let _ = writeln!(text, "    step {index} ({}):", step.name);
         for difference in &step.differences {
@@ -155,18 +142,11 @@ mod tests {
                 missing: vec!["row".to_owned()],
                 extra: Vec::new(),
             };
-            let differences = if *passed {
-                Vec::new()
-            } else {
-                vec![difference]
-            };
+            let differences = if *passed { Vec::new() } else { vec![difference] };
             table.add(ScenarioResult {
                 name: (*name).to_owned(),
                 quirk: None,
-                steps: Ok(vec![StepResult {
-                    name: "one".to_owned(),
-                    differences,
-                }]),
+                steps: Ok(vec![StepResult { name: "one".to_owned(), differences }]),
             });
         }
         table

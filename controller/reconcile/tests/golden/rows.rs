@@ -49,11 +49,7 @@ pub(crate) fn compare(
         }
     }
     let differs = !missing.is_empty() || !extra.is_empty();
-    Ok(differs.then(|| Difference {
-        place: table.to_owned(),
-        missing,
-        extra,
-    }))
+    Ok(differs.then(|| Difference { place: table.to_owned(), missing, extra }))
 }
 
 /// One text for each row, whatever the order of its keys and sets.
@@ -96,11 +92,7 @@ fn recorded(
                     let name = target.and_then(|(target, uuid)| named(target.table, uuid));
                     name.map_or_else(|| plain(atom), Value::String)
                 });
-                if ty.max == 1 {
-                    items.next().unwrap_or_default()
-                } else {
-                    items.collect()
-                }
+                if ty.max == 1 { items.next().unwrap_or_default() } else { items.collect() }
             }
         };
         Some((schema.column_name(column).to_owned(), value))

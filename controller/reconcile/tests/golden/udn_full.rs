@@ -55,10 +55,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
             let mut differences = world.play(step)?;
             differences.extend(rows.compare(&world.zone)?);
             differences.extend(state::compare(&objects, &world.cluster.api_server));
-            Ok(StepResult {
-                name: expected.name,
-                differences,
-            })
+            Ok(StepResult { name: expected.name, differences })
         })
         .collect()
 }

@@ -19,17 +19,12 @@ use patchbay_schemas::uuids::UuidSource;
 /// A row is deleted, or the rows that stay are not what would be deleted otherwise.
 pub(crate) fn check(snapshot: &Snapshot, zone: &str) -> Result<(), String> {
     for features in [BTreeSet::new(), Feature::ALL.into()] {
-        let settings = ClusterSettings {
-            features,
-            ..ClusterSettings::default()
-        };
+        let settings = ClusterSettings { features, ..ClusterSettings::default() };
         let cluster = cluster(zone, settings)?;
         let kept = deleted(snapshot, zone, &cluster, true)?;
         if let [first, ..] = &*kept.deleted {
             let count = kept.deleted.len();
-            return Err(format!(
-                "{count} rows of other objects are deleted: {first}"
-            ));
+            return Err(format!("{count} rows of other objects are deleted: {first}"));
         }
         let all = deleted(snapshot, zone, &cluster, false)?;
         if kept.kept == 0 && !all.deleted.is_empty() {
@@ -53,9 +48,7 @@ fn cluster(zone: &str, settings: ClusterSettings) -> Result<Cluster, String> {
     let now = Time(Timestamp::UNIX_EPOCH);
     let stdin = ["-".into()];
     let cluster = Cluster::from_manifests(&stdin, &mut manifests.as_bytes(), None, settings, now);
-    Ok(cluster
-        .map_err(|error| error.to_string())?
-        .with_every_kind())
+    Ok(cluster.map_err(|error| error.to_string())?.with_every_kind())
 }
 
 /// Rows that an apply deletes, and the number of those that it names because they stay.
@@ -83,8 +76,5 @@ fn deleted(
         let schema = snapshot.schema().table(row.table);
         format!("{} {:?}", schema.name, row.old)
     });
-    Ok(Applied {
-        deleted: deleted.collect(),
-        kept: outcome.kept.len(),
-    })
+    Ok(Applied { deleted: deleted.collect(), kept: outcome.kept.len() })
 }

@@ -68,53 +68,20 @@ struct NetworkInput {
 enum Op {
     StartController,
     StopController,
-    CreateCnc {
-        object: Value,
-    },
-    UpdateCnc {
-        object: Value,
-    },
-    DeleteCnc {
-        name: String,
-    },
-    CreateNode {
-        object: Value,
-    },
-    UpdateNode {
-        object: Value,
-    },
-    DeleteNode {
-        name: String,
-    },
-    CreateService {
-        object: Value,
-    },
-    UpdateService {
-        object: Value,
-    },
-    DeleteService {
-        namespace: String,
-        name: String,
-    },
-    PutNetwork {
-        network: NetworkInput,
-    },
-    RemoveNetwork {
-        name: String,
-    },
-    SetNetworkActive {
-        network: String,
-        node: String,
-        active: bool,
-    },
-    NbInsert {
-        table: String,
-        row: Map<String, Value>,
-    },
-    NbDelete {
-        table: String,
-        name: String,
-    },
+    CreateCnc { object: Value },
+    UpdateCnc { object: Value },
+    DeleteCnc { name: String },
+    CreateNode { object: Value },
+    UpdateNode { object: Value },
+    DeleteNode { name: String },
+    CreateService { object: Value },
+    UpdateService { object: Value },
+    DeleteService { namespace: String, name: String },
+    PutNetwork { network: NetworkInput },
+    RemoveNetwork { name: String },
+    SetNetworkActive { network: String, node: String, active: bool },
+    NbInsert { table: String, row: Map<String, Value> },
+    NbDelete { table: String, name: String },
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,20 +102,14 @@ pub(crate) fn run(scenario: &Scenario, pace: Pace) -> Result<Vec<StepResult>, St
     steps
         .map(|(step, expected)| {
             if step.name != expected.name {
-                return Err(format!(
-                    "state {:?} is not of step {:?}",
-                    expected.name, step.name
-                ));
+                return Err(format!("state {:?} is not of step {:?}", expected.name, step.name));
             }
             let mut differences = world.play(step, pace)?;
             for (table, rows) in &expected.nb {
                 differences.extend(world.northbound.compare(table, rows)?);
             }
             unnamed::check(&world.northbound.snapshot(), &world.config.zone)?;
-            Ok(StepResult {
-                name: expected.name,
-                differences,
-            })
+            Ok(StepResult { name: expected.name, differences })
         })
         .collect()
 }
@@ -267,11 +228,7 @@ impl World {
             Op::RemoveNetwork { name } => {
                 self.networks.remove(&name);
             }
-            Op::SetNetworkActive {
-                network,
-                node,
-                active,
-            } => {
+            Op::SetNetworkActive { network, node, active } => {
                 let everywhere = || self.nodes.keys().cloned().collect();
                 let nodes = self.limited.entry(network).or_insert_with(everywhere);
                 if active {
@@ -329,10 +286,7 @@ impl World {
     }
 
     fn zone_objects(&self) -> ZoneObjects {
-        let families = [
-            (self.config.ipv4, IpFamily::V4),
-            (self.config.ipv6, IpFamily::V6),
-        ];
+        let families = [(self.config.ipv4, IpFamily::V4), (self.config.ipv6, IpFamily::V6)];
         let settings = ClusterSettings {
             families: families
                 .into_iter()
@@ -375,24 +329,16 @@ fn network(input: &NetworkInput) -> Result<Network, String> {
         let invalid = |_| format!("subnet {text:?}");
         let (cidr, host_prefix) = match text.match_indices('/').nth(1) {
             Some((at, _)) => {
-                let length: u8 = text[at + 1..]
-                    .parse()
-                    .map_err(|_| format!("subnet {text:?}"))?;
+                let length: u8 = text[at + 1..].parse().map_err(|_| format!("subnet {text:?}"))?;
                 (&text[..at], Some(length))
             }
             None => (&**text, None),
         };
-        Ok(PodSubnet {
-            cidr: cidr.parse().map_err(invalid)?,
-            host_prefix,
-        })
+        Ok(PodSubnet { cidr: cidr.parse().map_err(invalid)?, host_prefix })
     };
     let nad = |text: &String| {
         let (namespace, name) = text.split_once('/').ok_or(format!("nad {text:?}"))?;
-        Ok::<_, String>(NadKey {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
+        Ok::<_, String>(NadKey { namespace: namespace.to_owned(), name: name.to_owned() })
     };
     Ok(Network {
         name: input.name.clone(),

@@ -100,13 +100,7 @@ fn green_pod(name: &str, annotation: &str) -> String {
 async fn an_exhausted_subnet() {
     let pods = ["a", "b", "c", "d", "e"].map(|name| green_pod(name, ""));
     let messages = messages(&pods.concat()).await;
-    assert_named(
-        &messages,
-        &[
-            "Pod green/e: ",
-            "for green_l2: subnet address pool exhausted",
-        ],
-    );
+    assert_named(&messages, &["Pod green/e: ", "for green_l2: subnet address pool exhausted"]);
     assert!(!messages.iter().any(|one| one.contains("green/d")));
 }
 
@@ -119,11 +113,8 @@ async fn a_requested_address_that_is_taken_or_outside() {
         );
         green_pod(name, &element)
     };
-    let pods = [
-        request("a", "10.20.0.5/29"),
-        request("b", "10.20.0.5/29"),
-        request("c", "10.99.0.1/29"),
-    ];
+    let pods =
+        [request("a", "10.20.0.5/29"), request("b", "10.20.0.5/29"), request("c", "10.99.0.1/29")];
     let messages = messages(&pods.concat()).await;
     assert_named(
         &messages,
@@ -253,12 +244,7 @@ async fn warnings_come_in_the_order_of_the_files() {
             })
             .collect();
         let network_first = objects[0] == network;
-        assert_eq!(
-            named,
-            [network_first, !network_first],
-            "{:?}",
-            cluster.warnings
-        );
+        assert_eq!(named, [network_first, !network_first], "{:?}", cluster.warnings);
     }
 }
 
@@ -309,10 +295,7 @@ fn a_network_with_an_uplink_has_the_addresses_of_the_nodes_own_bridge() {
     uplinks: [eth1]
     network: {topology: Layer2, layer2: {role: Primary, subnets: [10.30.0.0/16]}}
 ";
-    let on = ClusterSettings {
-        features: [Feature::Uplink].into(),
-        ..settings()
-    };
+    let on = ClusterSettings { features: [Feature::Uplink].into(), ..settings() };
     let named = "ClusterUserDefinedNetwork net: spec.uplinks: UplinkStates are not read";
     assert_named(&complete_with(on, objects).unwrap().warnings, &[named]);
     // Without the feature there is no network.

@@ -57,10 +57,7 @@ items:
 
 /// The objects of manifests, or the same as watched in a running cluster.
 fn cluster(manifests: &str, is_watched: bool) -> Cluster {
-    let settings = ClusterSettings {
-        families: vec![IpFamily::V4],
-        ..ClusterSettings::default()
-    };
+    let settings = ClusterSettings { families: vec![IpFamily::V4], ..ClusterSettings::default() };
     let cluster = cluster_of(manifests, settings.clone());
     if !is_watched {
         return cluster;

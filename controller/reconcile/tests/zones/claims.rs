@@ -43,10 +43,7 @@ fn run(folder: &Path, manifests: &str) -> Cluster {
     fs::write(&file, manifests).unwrap();
     let state = StateFolder::new(folder.join("state"));
     let inventory = load(&[file], &mut std::io::empty(), Some(&state), 1 << 20).unwrap();
-    let settings = ClusterSettings {
-        families: vec![IpFamily::V4],
-        ..ClusterSettings::default()
-    };
+    let settings = ClusterSettings { families: vec![IpFamily::V4], ..ClusterSettings::default() };
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     let cluster = Cluster::from_inventory(inventory, settings, now).unwrap();
     state.save(&cluster.inventory).unwrap();
@@ -84,18 +81,12 @@ fn a_claim_keeps_the_addresses_of_its_pods_from_run_to_run() {
     assert_eq!(claimed(&second), ["10.20.0.3/16"]);
     assert_eq!(address(&second, "other").as_deref(), Some("10.20.0.4/16"));
 
-    let third = run(
-        folder,
-        &format!("{CLUSTER}{CLAIM}{other}{}", vm("vm-2", "n2")),
-    );
+    let third = run(folder, &format!("{CLUSTER}{CLAIM}{other}{}", vm("vm-2", "n2")));
     assert_eq!(address(&third, "vm-2").as_deref(), Some("10.20.0.3/16"));
     assert_eq!(address(&third, "other").as_deref(), Some("10.20.0.4/16"));
 
     // The address is free without the claim.
-    let fourth = run(
-        folder,
-        &format!("{CLUSTER}{other}{}", pod("next", "n1", None)),
-    );
+    let fourth = run(folder, &format!("{CLUSTER}{other}{}", pod("next", "n1", None)));
     assert_eq!(address(&fourth, "next").as_deref(), Some("10.20.0.3/16"));
 }
 
@@ -107,10 +98,7 @@ fn a_pod_whose_claim_is_missing_or_of_another_network_gets_no_address() {
     let of_other = pod("a", "n1", Some("vm"));
     let missing = pod("b", "n1", Some("none"));
     let cluster = run(folder, &format!("{CLUSTER}{other}{of_other}{missing}"));
-    assert_eq!(
-        (address(&cluster, "a"), address(&cluster, "b")),
-        (None, None)
-    );
+    assert_eq!((address(&cluster, "a"), address(&cluster, "b")), (None, None));
     let reasons = [
         "failed to update pod green/a: IPAMClaim \"vm\" is of network \"green_other\"",
         "failed to update pod green/b: error retrieving IPAMClaim for pod green/b: failed to get \
@@ -132,10 +120,7 @@ fn without_claims_in_the_manifests_a_pod_that_names_one_gets_an_address() {
     let [warning] = &cluster.warnings[..] else {
         panic!("{:?}", cluster.warnings);
     };
-    assert!(
-        warning.contains("Pod green/a: ") && warning.ends_with(reason),
-        "{warning}"
-    );
+    assert!(warning.contains("Pod green/a: ") && warning.ends_with(reason), "{warning}");
     // The state of the run before has the address.
     let again = run(folder.path(), &format!("{CLUSTER}{pods}"));
     assert_eq!(address(&again, "a").as_deref(), Some("10.20.0.3/16"));

@@ -118,31 +118,16 @@ async fn a_zone_has_the_networks_of_its_pods() {
     assert_eq!(world.routers(), [""; 0]);
     assert_eq!(world.switches(), [""; 0]);
 
-    let pods = [
-        pod("blue", "a", "n2"),
-        pod("blue", "b", "n1"),
-        pod("green", "c", "n3"),
-    ];
+    let pods = [pod("blue", "a", "n2"), pod("blue", "b", "n1"), pod("green", "c", "n3")];
     world.apply(&pods, 1).await;
-    assert_eq!(
-        world.routers(),
-        ["GR_blue_l3_n1", "blue_l3_ovn_cluster_router"]
-    );
+    assert_eq!(world.routers(), ["GR_blue_l3_n1", "blue_l3_ovn_cluster_router"]);
     // The node without pods is not reached, and has no subnet.
     assert_eq!(world.remote_ports(), ["blue_l3_tstor-n2"]);
 
-    let pods = [
-        pod("blue", "b", "n1"),
-        pod("green", "c", "n3"),
-        pod("green", "d", "n1"),
-    ];
+    let pods = [pod("blue", "b", "n1"), pod("green", "c", "n3"), pod("green", "d", "n1")];
     world.apply(&pods, 2).await;
     assert_eq!(world.remote_ports(), ["trtor-GR_green_l2_n3"]);
-    assert!(
-        world
-            .switches()
-            .contains(&"green_l2_ovn_layer2_switch".to_owned())
-    );
+    assert!(world.switches().contains(&"green_l2_ovn_layer2_switch".to_owned()));
 }
 
 #[tokio::test]
@@ -153,10 +138,7 @@ async fn a_connect_makes_its_networks_active_on_nodes_of_each_other() {
     assert_eq!(world.remote_ports(), [""; 0]);
     pods.push(CONNECT.to_owned());
     world.apply(&pods, 1).await;
-    assert_eq!(
-        world.remote_ports(),
-        ["blue_l3_tstor-n3", "trtor-GR_green_l2_n3"]
-    );
+    assert_eq!(world.remote_ports(), ["blue_l3_tstor-n3", "trtor-GR_green_l2_n3"]);
 }
 
 #[tokio::test]
@@ -216,18 +198,11 @@ async fn a_secondary_network_is_where_its_pods_are() {
 async fn a_network_without_users_goes_after_the_grace_period_with_all_its_rows() {
     let mut world = World::new();
     let there = pod("green", "there", "n2");
-    world
-        .apply(&[there.clone(), pod("green", "here", "n1")], 0)
-        .await;
+    world.apply(&[there.clone(), pod("green", "here", "n1")], 0).await;
     let rows = |world: &World| {
-        let sets = world.names(
-            |set: AddressSet| set.external_ids["k8s.ovn.org/id"].clone(),
-            "",
-        );
-        let groups = world.names(
-            |group: PortGroup| group.external_ids["k8s.ovn.org/id"].clone(),
-            "green_l2",
-        );
+        let sets = world.names(|set: AddressSet| set.external_ids["k8s.ovn.org/id"].clone(), "");
+        let groups = world
+            .names(|group: PortGroup| group.external_ids["k8s.ovn.org/id"].clone(), "green_l2");
         let sets = sets.into_iter().filter(|set| set.contains("green_l2"));
         let balancers = world.names(|group: LoadBalancerGroup| group.name, "green_l2");
         sets.count() + groups.len() + balancers.len() + world.switches().len()
@@ -237,10 +212,7 @@ async fn a_network_without_users_goes_after_the_grace_period_with_all_its_rows()
     let removal = outcome.next_removal.unwrap();
     assert_eq!(removal.as_second(), 130);
     let outcome = world.apply(std::slice::from_ref(&there), 129).await;
-    assert_eq!(
-        (outcome.next_removal, rows(&world)),
-        (Some(removal), before)
-    );
+    assert_eq!((outcome.next_removal, rows(&world)), (Some(removal), before));
 
     let outcome = world.apply(std::slice::from_ref(&there), 130).await;
     assert_eq!((outcome.next_removal, rows(&world)), (None, 0));

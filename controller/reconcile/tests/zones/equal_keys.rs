@@ -41,9 +41,7 @@ fn warnings(pods: &[String]) -> Vec<String> {
     };
     let cluster = cluster_of(&(CLUSTER.to_owned() + &pods.concat()), settings);
     let warnings = cluster.warnings.into_iter();
-    warnings
-        .filter(|warning| warning.contains(" and blue/"))
-        .collect()
+    warnings.filter(|warning| warning.contains(" and blue/")).collect()
 }
 
 #[test]
@@ -55,10 +53,7 @@ fn a_tunnel_id_of_two_pods() {
     let expected = "network blue_net: pods blue/one and blue/two have tunnel id 10: nodes may give them \
                     different tunnel keys, and packets between nodes are lost";
     assert_eq!(warnings(&[one.clone(), two.clone()]), [expected]);
-    assert_eq!(
-        warnings(&[one.clone(), two, three]),
-        [format!("{expected}; and 1 more")]
-    );
+    assert_eq!(warnings(&[one.clone(), two, three]), [format!("{expected}; and 1 more")]);
     assert!(warnings(&[one, other]).is_empty());
 }
 

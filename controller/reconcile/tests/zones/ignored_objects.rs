@@ -63,10 +63,7 @@ fn endpoint_slices_of_no_network() {
     let text = "of no user-defined network: ignored";
     let (one, two) = (slice("one", "blue", ""), slice("two", "blue", ""));
     warns(&[&one], &format!("EndpointSlice blue/one {text}"));
-    warns(
-        &[&one, &two],
-        &format!("EndpointSlice blue/one and 1 more {text}"),
-    );
+    warns(&[&one, &two], &format!("EndpointSlice blue/one and 1 more {text}"));
     does_not_warn(&[&slice("one", "plain", "")], text);
 }
 
@@ -82,10 +79,7 @@ fn egress_ips_without_status() {
     let (one, two) = (egress_ip("one", ""), egress_ip("two", ", status: {}"));
     warns(&[&one], &format!("EgressIP one {text}"));
     warns(&[&one, &two], &format!("EgressIP one and 1 more {text}"));
-    let assigned = egress_ip(
-        "one",
-        ", status: {items: [{node: n1, egressIP: 172.18.0.100}]}",
-    );
+    let assigned = egress_ip("one", ", status: {items: [{node: n1, egressIP: 172.18.0.100}]}");
     does_not_warn(&[&assigned], text);
 }
 
@@ -99,10 +93,7 @@ fn policy_peers_of_other_networks() {
     };
     let text = "selects pods of other networks only: nothing is allowed";
     let (one, two) = (policy("one", "green"), policy("two", "green"));
-    warns(
-        &[&one],
-        &format!("peer of NetworkPolicy blue/one: spec.ingress[0], {text}"),
-    );
+    warns(&[&one], &format!("peer of NetworkPolicy blue/one: spec.ingress[0], {text}"));
     warns(
         &[&one, &two],
         &format!("peer of NetworkPolicy blue/one: spec.ingress[0] and 1 more, {text}"),
@@ -120,10 +111,7 @@ fn policies_of_administrators() {
                     {}}]}]}}";
     let text = "no effect on packets in user-defined networks";
     warns(&[admin], &format!("AdminNetworkPolicy anp: {text}"));
-    warns(
-        &[admin, baseline],
-        &format!("AdminNetworkPolicy anp and 1 more: {text}"),
-    );
+    warns(&[admin, baseline], &format!("AdminNetworkPolicy anp and 1 more: {text}"));
 }
 
 #[test]

@@ -107,15 +107,9 @@ impl Manager {
         let networks = cluster.networks();
         let objects = ClusterObjects::new(
             &networks,
-            inventory
-                .network_attachment_definitions
-                .iter()
-                .map(|(_, one)| &one.object),
+            inventory.network_attachment_definitions.iter().map(|(_, one)| &one.object),
             inventory.namespaces.iter().map(|(_, one)| &one.object),
-            inventory
-                .cluster_network_connects
-                .iter()
-                .map(|(_, one)| &one.object),
+            inventory.cluster_network_connects.iter().map(|(_, one)| &one.object),
         );
         let report = self.connects.reconcile(&objects, now);
         for outcome in report.outcomes {
@@ -242,16 +236,13 @@ impl World {
 
     fn manage(&mut self) {
         let now = self.api.now();
-        self.manager
-            .pass(&mut self.api.inventory, &self.settings, &now);
+        self.manager.pass(&mut self.api.inventory, &self.settings, &now);
         self.api.collect_garbage();
     }
 
     async fn pass(&mut self, zone: usize) {
         let now = self.api.now();
-        self.zones[zone]
-            .pass(&mut self.api.inventory, &self.settings, &now)
-            .await;
+        self.zones[zone].pass(&mut self.api.inventory, &self.settings, &now).await;
     }
 
     /// Lets all controllers take turns until nothing changes.
@@ -272,9 +263,7 @@ impl World {
 
     fn rows(&self) -> Vec<Vec<String>> {
         let zones = self.zones.iter();
-        zones
-            .map(|zone| rows(&zone.rows.northbound().snapshot()))
-            .collect()
+        zones.map(|zone| rows(&zone.rows.northbound().snapshot())).collect()
     }
 
     /// Compares the settled cluster with what new controllers make of the same objects.
@@ -306,10 +295,7 @@ impl World {
                 name
             );
             let connects = &inventory.cluster_network_connects;
-            if !connects
-                .iter()
-                .all(|(_, connect)| is_accepted(&connect.object))
-            {
+            if !connects.iter().all(|(_, connect)| is_accepted(&connect.object)) {
                 // Rows stay as they were, which a new zone does not know.
                 continue;
             }
@@ -343,24 +329,15 @@ fn rows(snapshot: &Snapshot) -> Vec<String> {
 fn differences(left: &[String], right: &[String]) -> Vec<String> {
     let missing = left.iter().filter(|line| !right.contains(line));
     let extra = right.iter().filter(|line| !left.contains(line));
-    missing
-        .map(|line| format!("- {line}"))
-        .chain(extra.map(|line| format!("+ {line}")))
-        .collect()
+    missing.map(|line| format!("- {line}")).chain(extra.map(|line| format!("+ {line}"))).collect()
 }
 
 fn settings() -> impl Strategy<Value = ClusterSettings> {
-    let features = prop::sample::subsequence(
-        vec![Feature::DynamicUdnAllocation, Feature::Multicast],
-        0..=2,
-    );
+    let features =
+        prop::sample::subsequence(vec![Feature::DynamicUdnAllocation, Feature::Multicast], 0..=2);
     (features, any::<bool>(), any::<bool>()).prop_map(|(features, is_dual_stack, is_local)| {
         ClusterSettings {
-            gateway_mode: if is_local {
-                GatewayMode::Local
-            } else {
-                GatewayMode::Shared
-            },
+            gateway_mode: if is_local { GatewayMode::Local } else { GatewayMode::Shared },
             families: if is_dual_stack {
                 vec![IpFamily::V4, IpFamily::V6]
             } else {

@@ -79,12 +79,7 @@ impl Watched {
             destination: Destination::Address(address.parse().unwrap()),
             protocol: "tcp 80".parse().unwrap(),
         };
-        Some(
-            Rows::new(&snapshot, None)
-                .answer(&question)
-                .unwrap()
-                .verdict,
-        )
+        Some(Rows::new(&snapshot, None).answer(&question).unwrap().verdict)
     }
 }
 
@@ -106,10 +101,7 @@ impl Northbound for Watched {
 
 /// Verdicts after each transaction that adds these objects to a network with a client.
 async fn verdicts(objects: &[&str]) -> Vec<Verdict> {
-    let watched = Watched {
-        database: Embedded::new(0).unwrap(),
-        verdicts: Vec::new(),
-    };
+    let watched = Watched { database: Embedded::new(0).unwrap(), verdicts: Vec::new() };
     let mut zone = ZoneReconciler::new("n1", watched, UuidSource::seeded(0));
     zone.reconcile(&cluster(&[])).await.unwrap();
     assert_eq!(zone.northbound().verdicts, []);
@@ -132,8 +124,5 @@ async fn a_new_pod_is_not_reached_before_its_policy_is_there() {
     }
     let closed = verdicts(&[SERVER, POLICY]).await;
     assert!(closed.len() > 1, "{closed:?}");
-    assert!(
-        closed.iter().all(|one| *one == Verdict::Dropped),
-        "{closed:?}"
-    );
+    assert!(closed.iter().all(|one| *one == Verdict::Dropped), "{closed:?}");
 }

@@ -58,9 +58,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self {
-            zone: ZoneReconciler::new("n1", Embedded::new(0).unwrap(), UuidSource::seeded(1)),
-        }
+        Self { zone: ZoneReconciler::new("n1", Embedded::new(0).unwrap(), UuidSource::seeded(1)) }
     }
 
     /// Returns the rows of the firewall and of the policy, and the problems.

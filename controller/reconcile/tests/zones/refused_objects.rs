@@ -84,10 +84,8 @@ async fn the_rows_of_each_object_stay_while_it_cannot_be_read() {
         assert!(is_named, "{line}\n{:?}", cluster.errors);
         zone.reconcile(&cluster).await.unwrap();
         let after = rows(&zone.northbound().snapshot());
-        let changed: Vec<_> = before
-            .iter()
-            .filter(|(uuid, row)| after.get(*uuid) != Some(row))
-            .collect();
+        let changed: Vec<_> =
+            before.iter().filter(|(uuid, row)| after.get(*uuid) != Some(row)).collect();
         assert!(changed.is_empty(), "{line}\n{changed:#?}");
         // A new controller on the same database finds nothing to remove, either.
         assert_eq!(after, before, "{line}");

@@ -119,9 +119,7 @@ async fn rows_without(texts: &'static [&'static str]) -> ([usize; 4], Option<Str
 
 fn count<T: TableRow>(snapshot: &Snapshot, is_counted: impl Fn(&T) -> bool) -> usize {
     let rows = snapshot.typed::<T>();
-    rows.iter()
-        .filter(|row| is_counted(&row.as_ref().unwrap().1))
-        .count()
+    rows.iter().filter(|row| is_counted(&row.as_ref().unwrap().1)).count()
 }
 
 #[tokio::test]
@@ -166,11 +164,7 @@ async fn problems_of_objects_are_returned_with_rejections() {
         let outcome = zone_without(texts).reconcile_watched(&cluster()).await;
         let outcome = outcome.unwrap();
         let rejections = outcome.rejections.iter().map(ToString::to_string);
-        assert!(
-            rejections.eq(expected.iter().copied()),
-            "{:?}",
-            outcome.rejections
-        );
+        assert!(rejections.eq(expected.iter().copied()), "{:?}", outcome.rejections);
         assert_eq!(outcome.problems.len(), 1, "{:?}", outcome.problems);
     }
 }

@@ -106,14 +106,8 @@ fn ask(snapshot: &Snapshot, from: &str, to: &str, protocol: &str) -> Answer {
 async fn a_pod_that_is_being_deleted_serves_where_no_other_does() {
     let deleted = "deletionTimestamp: '2026-01-01T00:00:00Z', labels: {app: web}";
     for (pods, expected) in [
-        (
-            SERVICE.replacen("labels: {app: web}", deleted, 1),
-            "103.103.2.3:8080",
-        ),
-        (
-            SERVICE.replace("labels: {app: web}", deleted),
-            "103.103.1.4:8080,103.103.2.3:8080",
-        ),
+        (SERVICE.replacen("labels: {app: web}", deleted, 1), "103.103.2.3:8080"),
+        (SERVICE.replace("labels: {app: web}", deleted), "103.103.1.4:8080,103.103.2.3:8080"),
     ] {
         let cluster = cluster_with(&pods, "  - ServiceNetwork\n");
         let mut zone = ZoneReconciler::new(ZONE, Embedded::new(0).unwrap(), UuidSource::seeded(0));
@@ -171,15 +165,10 @@ async fn northd_translates_a_cluster_ip_without_a_warning() {
     let folder = ScratchDir::new();
     let schemas = ["ovn-nb", "ovn-sb"].map(|name| fs::read(release.schema(name)).unwrap());
     let [northbound, southbound] = schemas.map(|text| DatabaseSchema::parse(&text).unwrap());
-    let builder = Sim::builder()
-        .schema(northbound.into())
-        .schema(southbound.into());
+    let builder = Sim::builder().schema(northbound.into()).schema(southbound.into());
     let sim = builder.build().unwrap();
     let socket = folder.path().join("db.sock");
-    let _listener = sim
-        .listen(&format!("punix:{}", socket.display()))
-        .await
-        .unwrap();
+    let _listener = sim.listen(&format!("punix:{}", socket.display())).await.unwrap();
     let remote = format!("unix:{}", socket.display());
 
     let database = Remote::open(&remote, None, TIMEOUT).await.unwrap();
@@ -191,9 +180,8 @@ async fn northd_translates_a_cluster_ip_without_a_warning() {
 
     let ports = snapshot.typed::<LogicalSwitchPort>();
     let options = ports.iter().map(|row| row.unwrap().1.options);
-    let chassis: BTreeSet<String> = options
-        .filter_map(|mut options| options.remove("requested-chassis"))
-        .collect();
+    let chassis: BTreeSet<String> =
+        options.filter_map(|mut options| options.remove("requested-chassis")).collect();
     for (place, chassis) in chassis.iter().enumerate() {
         let address = format!("192.0.2.{place}");
         let mut add = release.command("ovn-sbctl");
@@ -214,11 +202,7 @@ async fn northd_translates_a_cluster_ip_without_a_warning() {
         .stderr(Stdio::null())
         .spawn();
     let _northd = Running(northd.unwrap());
-    output(
-        release
-            .command("ovn-nbctl")
-            .args([&db, "--timeout=60", "--wait=sb", "sync"]),
-    );
+    output(release.command("ovn-nbctl").args([&db, "--timeout=60", "--wait=sb", "sync"]));
     let log = fs::read_to_string(log).unwrap();
     let wrong = |line: &&str| {
         (line.contains("|WARN|") || line.contains("|ERR|")) && !line.contains(MASQUERADE_WARNING)

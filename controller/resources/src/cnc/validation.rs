@@ -60,21 +60,12 @@ impl Violations {
         for (index, subnet) in spec.connect_subnets.iter().enumerate() {
             let path = format!("spec.connectSubnets[{index}]");
             if subnet.cidr.len() > 43 {
-                self.add(
-                    format!("{path}.cidr"),
-                    "Too long: may not be more than 43 bytes",
-                );
+                self.add(format!("{path}.cidr"), "Too long: may not be more than 43 bytes");
             }
             if subnet.network_prefix < 1 {
-                self.add(
-                    format!("{path}.networkPrefix"),
-                    "should be greater than or equal to 1",
-                );
+                self.add(format!("{path}.networkPrefix"), "should be greater than or equal to 1");
             } else if subnet.network_prefix > 127 {
-                self.add(
-                    format!("{path}.networkPrefix"),
-                    "should be less than or equal to 127",
-                );
+                self.add(format!("{path}.networkPrefix"), "should be less than or equal to 127");
             }
         }
         self.item_count("spec.connectivity", spec.connectivity.len(), 2);
@@ -84,10 +75,7 @@ impl Violations {
         if count == 0 {
             self.add(path, "should have at least 1 items");
         } else if count > max {
-            self.add(
-                path,
-                format!("Too many: {count}: must have at most {max} items"),
-            );
+            self.add(path, format!("Too many: {count}: must have at most {max} items"));
         }
     }
 
@@ -127,8 +115,7 @@ impl Violations {
             ));
         }
         for (member, labels) in labels {
-            self.0
-                .extend(selector::violations(&format!("{path}.{member}"), labels));
+            self.0.extend(selector::violations(&format!("{path}.{member}"), labels));
         }
     }
 }
@@ -160,10 +147,7 @@ impl Violations {
         if let [first, second] = spec.connectivity[..]
             && first == second
         {
-            self.add(
-                "spec.connectivity",
-                "connectivity cannot contain duplicate values",
-            );
+            self.add("spec.connectivity", "connectivity cannot contain duplicate values");
         }
     }
 
@@ -229,17 +213,11 @@ impl Violations {
     fn connect_subnet_rules(&mut self, path: &str, subnet: &ConnectSubnet) {
         let net = parse_cidr(&subnet.cidr);
         if !matches!(&net, Some(net) if *net == net.trunc()) {
-            self.add(
-                format!("{path}.cidr"),
-                "CIDR must be a valid network address",
-            );
+            self.add(format!("{path}.cidr"), "CIDR must be a valid network address");
         }
         let Some(net) = net else { return };
         if subnet.network_prefix <= i32::from(net.prefix_len()) {
-            self.add(
-                path,
-                "NetworkPrefix must be longer than the CIDR prefix length",
-            );
+            self.add(path, "NetworkPrefix must be longer than the CIDR prefix length");
         }
         if matches!(net, IpNet::V4(_)) && subnet.network_prefix >= 32 {
             self.add(path, "NetworkPrefix must < 32 for ipv4 CIDR");

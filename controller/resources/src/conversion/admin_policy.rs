@@ -38,10 +38,7 @@ struct Reading {
 
 impl Reading {
     fn new(kind: AdminPolicyKind) -> Self {
-        Self {
-            kind,
-            problems: Vec::new(),
-        }
+        Self { kind, problems: Vec::new() }
     }
 
     fn policy(mut self, object: &impl Object, spec: &AdminPolicySpec) -> AdminPolicy {
@@ -58,17 +55,11 @@ impl Reading {
         let subject = self.subject(&spec.subject).unwrap_or_default();
         let ingress = self.rules(PolicyDirection::Ingress, &spec.ingress);
         let egress = self.rules(PolicyDirection::Egress, &spec.egress);
-        let (ingress, egress) = if self.problems.is_empty() {
-            (ingress, egress)
-        } else {
-            Default::default()
-        };
+        let (ingress, egress) =
+            if self.problems.is_empty() { (ingress, egress) } else { Default::default() };
         let logging = object.annotations().get(ACL_LOGGING);
         AdminPolicy {
-            key: AdminPolicyKey {
-                kind: self.kind,
-                name: object.name_any().into(),
-            },
+            key: AdminPolicyKey { kind: self.kind, name: object.name_any().into() },
             priority,
             subject,
             ingress,
@@ -148,12 +139,7 @@ impl Reading {
             PolicyDirection::Egress => ("to", &raw.to),
         };
         for (index, peer) in peers.iter().enumerate() {
-            self.peer(
-                &format!("{field}.{side}[{index}]"),
-                direction,
-                peer,
-                &mut rule,
-            );
+            self.peer(&format!("{field}.{side}[{index}]"), direction, peer, &mut rule);
         }
         for (index, port) in raw.ports.iter().flatten().enumerate() {
             self.port(&format!("{field}.ports[{index}]"), port, &mut rule);
@@ -213,15 +199,10 @@ impl Reading {
             });
         }
         let raw = raw.pods.as_ref()?;
-        let namespaces = self.selector(
-            &format!("{field}.pods.namespaceSelector"),
-            &raw.namespace_selector,
-        );
+        let namespaces =
+            self.selector(&format!("{field}.pods.namespaceSelector"), &raw.namespace_selector);
         let pods = self.selector(&format!("{field}.pods.podSelector"), &raw.pod_selector);
-        Some(PodScope {
-            namespaces: namespaces?,
-            pods: pods?,
-        })
+        Some(PodScope { namespaces: namespaces?, pods: pods? })
     }
 
     fn selector(&mut self, field: &str, raw: &LabelSelector) -> Option<Selector> {
@@ -265,11 +246,7 @@ impl Reading {
 }
 
 fn alternatives(raw: &AdminPolicyPort) -> usize {
-    let is_set = [
-        raw.port_number.is_some(),
-        raw.port_range.is_some(),
-        raw.named_port.is_some(),
-    ];
+    let is_set = [raw.port_number.is_some(), raw.port_range.is_some(), raw.named_port.is_some()];
     is_set.into_iter().filter(|is_set| *is_set).count()
 }
 
@@ -313,10 +290,8 @@ mod tests {
         assert_eq!(rule.named_ports, ["web".to_owned()].into());
         let nodes = egress(&json!({"nodes": {"matchLabels": {"a": "b"}}}), &Value::Null);
         assert_eq!((nodes.egress[0].nodes.len(), nodes.problems.len()), (1, 0));
-        let pods = egress(
-            &json!({"pods": {"podSelector": {}, "namespaceSelector": {}}}),
-            &Value::Null,
-        );
+        let pods =
+            egress(&json!({"pods": {"podSelector": {}, "namespaceSelector": {}}}), &Value::Null);
         assert_eq!((pods.egress[0].pods.len(), pods.problems.len()), (1, 0));
     }
 
@@ -352,10 +327,7 @@ mod tests {
                 "spec.egress[0].ports[0].portRange.end: 5 is not a number from port to 65535",
             ),
             (
-                egress(
-                    &all,
-                    &json!([{"portNumber": {"protocol": "ICMP", "port": 5}}]),
-                ),
+                egress(&all, &json!([{"portNumber": {"protocol": "ICMP", "port": 5}}])),
                 "spec.egress[0].ports[0].protocol: \"ICMP\" is none of TCP, UDP and SCTP",
             ),
             (
@@ -382,10 +354,7 @@ mod tests {
             ),
         ];
         for (policy, message) in cases {
-            assert_eq!(
-                (&policy.ingress[..], &policy.egress[..]),
-                (&[][..], &[][..])
-            );
+            assert_eq!((&policy.ingress[..], &policy.egress[..]), (&[][..], &[][..]));
             let problems: Vec<String> = policy.problems.iter().map(ToString::to_string).collect();
             assert_eq!(problems, [message]);
         }

@@ -23,11 +23,7 @@ pub fn egress_firewall(object: &object::EgressFirewall) -> EgressFirewall {
     EgressFirewall {
         namespace: object.namespace().unwrap_or_default().into(),
         version: object.resource_version().map(Into::into),
-        rules: if problems.is_empty() {
-            rules
-        } else {
-            Vec::new()
-        },
+        rules: if problems.is_empty() { rules } else { Vec::new() },
         problems,
     }
 }
@@ -54,11 +50,7 @@ fn destination(
     field: &str,
     raw: &EgressFirewallDestination,
 ) -> Result<FirewallDestination, FieldProblem> {
-    match (
-        raw.cidr_selector.as_str(),
-        raw.dns_name.as_str(),
-        &raw.node_selector,
-    ) {
+    match (raw.cidr_selector.as_str(), raw.dns_name.as_str(), &raw.node_selector) {
         (text, "", None) if !text.is_empty() => {
             let cidr = text.parse().map_err(|_| {
                 let reason = format!("{text:?} is not a CIDR");
@@ -70,14 +62,12 @@ fn destination(
         ("", name, None) if !name.is_empty() => Ok(FirewallDestination::Name(name.to_owned())),
         ("", "", Some(labels)) => {
             let parsed = selector::parse(&format!("{field}.nodeSelector"), labels);
-            parsed
-                .map(FirewallDestination::Nodes)
-                .map_err(|violations| {
-                    let joined = violations.into_iter().reduce(|first, other| {
-                        FieldProblem::new(first.field, format!("{}; {other}", first.reason))
-                    });
-                    joined.unwrap_or_else(|| FieldProblem::new(field, "cannot be read"))
-                })
+            parsed.map(FirewallDestination::Nodes).map_err(|violations| {
+                let joined = violations.into_iter().reduce(|first, other| {
+                    FieldProblem::new(first.field, format!("{}; {other}", first.reason))
+                });
+                joined.unwrap_or_else(|| FieldProblem::new(field, "cannot be read"))
+            })
         }
         _ => {
             let reason = "exactly one of cidrSelector, dnsName and nodeSelector is required";
@@ -95,10 +85,7 @@ fn port(field: &str, raw: &EgressFirewallPort) -> Result<FirewallPort, FieldProb
         let reason = format!("{} is not in 1..=65535", raw.port);
         FieldProblem::new(format!("{field}.port"), reason)
     })?;
-    Ok(FirewallPort {
-        protocol,
-        port: (port > 0).then_some(port),
-    })
+    Ok(FirewallPort { protocol, port: (port > 0).then_some(port) })
 }
 
 #[cfg(test)]
@@ -128,10 +115,7 @@ mod tests {
             assert_eq!(firewall.problems, []);
             assert_eq!(firewall.rules[0].action, FirewallAction::Deny);
         }
-        for to in [
-            json!({}),
-            json!({"cidrSelector": "10.0.0.0/8", "dnsName": "example.com"}),
-        ] {
+        for to in [json!({}), json!({"cidrSelector": "10.0.0.0/8", "dnsName": "example.com"})] {
             let firewall = read(&json!({"type": "Deny", "to": to}));
             assert_eq!(firewall.rules, []);
             let [problem] = &firewall.problems[..] else {

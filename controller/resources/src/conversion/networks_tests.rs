@@ -28,20 +28,12 @@ fn nad(
 }
 
 fn namespace(name: &str, labelled: bool) -> Namespace {
-    let labels = if labelled {
-        json!({PRIMARY_NETWORK_LABEL: ""})
-    } else {
-        json!({})
-    };
+    let labels = if labelled { json!({PRIMARY_NETWORK_LABEL: ""}) } else { json!({}) };
     serde_json::from_value(json!({"metadata": {"name": name, "labels": labels}})).unwrap()
 }
 
 fn problems(networks: &Networks) -> Vec<String> {
-    networks
-        .problems()
-        .iter()
-        .map(|(key, problem)| format!("{key}: {problem}"))
-        .collect()
+    networks.problems().iter().map(|(key, problem)| format!("{key}: {problem}")).collect()
 }
 
 #[test]
@@ -86,11 +78,7 @@ fn definitions_without_a_network_have_problems() {
             "e/grey: network e_grey: annotation k8s.ovn.org/network-id: network id -2 is not in 0..=4095",
         ]
     );
-    assert!(
-        found[5].starts_with("f/broken: spec.config: "),
-        "{}",
-        found[5]
-    );
+    assert!(found[5].starts_with("f/broken: spec.config: "), "{}", found[5]);
 }
 
 #[test]
@@ -104,10 +92,7 @@ fn networks_whose_rows_would_share_names_are_one_network() {
     ];
     let networks = super::networks(&nads, &[namespace("a", true)]);
     let names: Vec<_> = networks.iter().map(|network| &*network.name).collect();
-    assert_eq!(
-        names,
-        ["cluster_udn/a/b", "cluster_udn_a.b", "cluster_udn_a_b"]
-    );
+    assert_eq!(names, ["cluster_udn/a/b", "cluster_udn_a.b", "cluster_udn_a_b"]);
     assert_eq!(
         problems(&networks),
         [
@@ -146,26 +131,14 @@ fn with(
 
 #[test]
 fn a_definition_without_owner_does_not_take_over_a_network() {
-    let red = |namespace| {
-        nad(
-            namespace,
-            "red",
-            "cluster_udn_red",
-            Some("1"),
-            "10.0.0.0/16",
-        )
-    };
+    let red = |namespace| nad(namespace, "red", "cluster_udn_red", Some("1"), "10.0.0.0/16");
     let unowned = |network: &str| nad("a", "x", network, Some("1"), "10.9.0.0/16");
     for definition in [
         unowned("cluster_udn_red"),
         // Owned by another network.
         made(unowned("cluster_udn_red")),
         with(made(red("a")), "name", "else".into()),
-        with(
-            nad("a", "x", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-            "mtu",
-            1300.into(),
-        ),
+        with(nad("a", "x", "cluster_udn_red", Some("1"), "10.0.0.0/16"), "mtu", 1300.into()),
     ] {
         let refused = nad_key(&definition);
         let networks = super::networks(&[definition, made(red("b")), made(red("c"))], []);
@@ -173,17 +146,11 @@ fn a_definition_without_owner_does_not_take_over_a_network() {
         let network = networks.by_name("cluster_udn_red").unwrap();
         assert_eq!(network.pod_subnets[0].to_string(), "10.0.0.0/16/24");
         assert_eq!(network.nads.len(), 2);
-        assert_eq!(
-            networks.definition("cluster_udn_red").unwrap().namespace,
-            "b"
-        );
+        assert_eq!(networks.definition("cluster_udn_red").unwrap().namespace, "b");
         assert_eq!(networks.problems().keys().collect::<Vec<_>>(), [&refused]);
     }
     let same = super::networks(
-        &[
-            nad("a", "x", "cluster_udn_red", Some("1"), "10.0.0.0/16"),
-            made(red("b")),
-        ],
+        &[nad("a", "x", "cluster_udn_red", Some("1"), "10.0.0.0/16"), made(red("b"))],
         [],
     );
     assert!(same.problems().is_empty());
@@ -193,16 +160,8 @@ fn a_definition_without_owner_does_not_take_over_a_network() {
 #[test]
 fn a_configuration_must_name_its_own_definition() {
     let nads = [
-        with(
-            nad("a", "red", "r", Some("1"), "10.0.0.0/16"),
-            "netAttachDefName",
-            "b/red".into(),
-        ),
-        with(
-            nad("b", "red", "r", Some("1"), "10.0.0.0/16"),
-            "netAttachDefName",
-            "".into(),
-        ),
+        with(nad("a", "red", "r", Some("1"), "10.0.0.0/16"), "netAttachDefName", "b/red".into()),
+        with(nad("b", "red", "r", Some("1"), "10.0.0.0/16"), "netAttachDefName", "".into()),
     ];
     assert_eq!(
         problems(&super::networks(&nads, [])),

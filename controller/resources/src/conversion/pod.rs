@@ -99,10 +99,7 @@ fn container_ports(
         for port in ports.iter().flatten() {
             let protocol = port.protocol.as_deref().unwrap_or("TCP");
             let number = u16::try_from(port.container_port);
-            match (
-                protocol.parse::<Protocol>(),
-                number.ok().filter(|one| *one > 0),
-            ) {
+            match (protocol.parse::<Protocol>(), number.ok().filter(|one| *one > 0)) {
                 (Ok(protocol), Some(number)) => read.push(ContainerPort {
                     name: port.name.clone().unwrap_or_default(),
                     protocol,
@@ -165,9 +162,7 @@ fn read_mac(text: &str) -> Option<String> {
         return None;
     }
     let digits = groups.concat().to_ascii_lowercase();
-    let octets: Vec<&str> = (0..6)
-        .map(|octet| &digits[2 * octet..2 * octet + 2])
-        .collect();
+    let octets: Vec<&str> = (0..6).map(|octet| &digits[2 * octet..2 * octet + 2]).collect();
     Some(octets.join(":"))
 }
 
@@ -191,9 +186,7 @@ fn elements(text: &str) -> Result<Vec<Element>, String> {
         };
         let mut parts = [Some(name), namespace, interface].into_iter().flatten();
         if !parts.all(is_dns_label) {
-            return Err(format!(
-                "{entry:?} is not [<namespace>/]<name>[@<interface>]"
-            ));
+            return Err(format!("{entry:?} is not [<namespace>/]<name>[@<interface>]"));
         }
         Ok(Element {
             name: name.to_owned(),
@@ -293,29 +286,26 @@ fn open_ports(object: &object::Pod, problems: &mut Vec<FieldProblem>) -> Vec<Ope
         return Vec::new();
     };
     let entries: Result<Vec<OpenPortEntry>, _> = serde_saphyr::from_str(text);
-    let read = entries
-        .map_err(|error| error.to_string())
-        .and_then(|entries| {
-            let ports = entries.into_iter().map(|entry| {
-                let OpenPortEntry { protocol, port } = entry;
-                match (protocol.as_str(), port) {
-                    ("icmp", None) => Ok(OpenPort::Icmp),
-                    ("icmp", Some(port)) => Err(format!("icmp has no port, but {port} is given")),
-                    (name, port) => {
-                        let mut protocols = Protocol::ALL.into_iter();
-                        let protocol =
-                            protocols.find(|one| one.to_string().to_ascii_lowercase() == name);
-                        let protocol =
-                            protocol.ok_or_else(|| format!("invalid protocol {name}"))?;
-                        let port = port.ok_or_else(|| format!("protocol {name} needs a port"))?;
-                        let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
-                        let number = number.ok_or_else(|| format!("invalid port {port}"))?;
-                        Ok(OpenPort::Port(protocol, number))
-                    }
+    let read = entries.map_err(|error| error.to_string()).and_then(|entries| {
+        let ports = entries.into_iter().map(|entry| {
+            let OpenPortEntry { protocol, port } = entry;
+            match (protocol.as_str(), port) {
+                ("icmp", None) => Ok(OpenPort::Icmp),
+                ("icmp", Some(port)) => Err(format!("icmp has no port, but {port} is given")),
+                (name, port) => {
+                    let mut protocols = Protocol::ALL.into_iter();
+                    let protocol =
+                        protocols.find(|one| one.to_string().to_ascii_lowercase() == name);
+                    let protocol = protocol.ok_or_else(|| format!("invalid protocol {name}"))?;
+                    let port = port.ok_or_else(|| format!("protocol {name} needs a port"))?;
+                    let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
+                    let number = number.ok_or_else(|| format!("invalid port {port}"))?;
+                    Ok(OpenPort::Port(protocol, number))
                 }
-            });
-            ports.collect::<Result<Vec<_>, String>>()
+            }
         });
+        ports.collect::<Result<Vec<_>, String>>()
+    });
     read.unwrap_or_else(|reason| {
         problems.push(problem(OPEN_PORTS, &reason));
         Vec::new()

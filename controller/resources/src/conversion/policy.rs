@@ -28,23 +28,15 @@ pub fn multi_network_policy(object: &MultiNetworkPolicy) -> Policy {
     let definitions: Vec<NadKey> = names
         .map(|text| {
             let (namespace, name) = text.split_once('/').unwrap_or((&key.namespace, text));
-            NadKey {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            }
+            NadKey { namespace: namespace.to_owned(), name: name.to_owned() }
         })
         .collect();
     let mut reading = Reading::default();
     if definitions.is_empty() {
         let reason = "the policy names no NetworkAttachmentDefinition";
-        reading
-            .problems
-            .push(FieldProblem::of_annotation(POLICY_FOR, reason));
+        reading.problems.push(FieldProblem::of_annotation(POLICY_FOR, reason));
     }
-    Policy {
-        definitions,
-        ..reading.policy(key, &object.spec)
-    }
+    Policy { definitions, ..reading.policy(key, &object.spec) }
 }
 
 fn key(kind: PolicyKind, object: &impl Object) -> PolicyKey {
@@ -85,14 +77,7 @@ impl Reading {
         };
         let ingress = rules(PolicyDirection::Ingress, "ingress", &spec.ingress);
         let egress = rules(PolicyDirection::Egress, "egress", &spec.egress);
-        Policy {
-            key,
-            definitions: Vec::new(),
-            pods,
-            ingress,
-            egress,
-            problems: self.problems,
-        }
+        Policy { key, definitions: Vec::new(), pods, ingress, egress, problems: self.problems }
     }
 
     /// Directions that are isolated.
@@ -101,10 +86,7 @@ impl Reading {
         let Some(types) = types.filter(|types| !types.is_empty()) else {
             let has_egress = spec.egress.as_ref().is_some_and(|rules| !rules.is_empty());
             let egress = has_egress.then_some(PolicyDirection::Egress);
-            return egress
-                .into_iter()
-                .chain([PolicyDirection::Ingress])
-                .collect();
+            return egress.into_iter().chain([PolicyDirection::Ingress]).collect();
         };
         let types = types.iter().enumerate();
         let directions = types.filter_map(|(index, text)| match text.as_str() {
@@ -166,16 +148,11 @@ impl Reading {
     fn pod_peer(&mut self, field: &str, peer: &PolicyPeer) -> Option<PodPeer> {
         let mut read = |name, selector: &Option<LabelSelector>| match selector {
             None => Some(None),
-            Some(selector) => self
-                .selector(&format!("{field}.{name}"), selector)
-                .map(Some),
+            Some(selector) => self.selector(&format!("{field}.{name}"), selector).map(Some),
         };
         let namespaces = read("namespaceSelector", &peer.namespace_selector);
         let pods = read("podSelector", &peer.pod_selector);
-        Some(PodPeer {
-            namespaces: namespaces?,
-            pods: pods?,
-        })
+        Some(PodPeer { namespaces: namespaces?, pods: pods? })
     }
 
     /// `None`: a CIDR of the block cannot be used.
@@ -192,10 +169,7 @@ impl Reading {
                 self.fail(field, format!("{except} is not within {cidr}"))
             })
             .collect();
-        Some(IpBlock {
-            cidr: cidr?,
-            except: except.into_iter().collect::<Option<_>>()?,
-        })
+        Some(IpBlock { cidr: cidr?, except: except.into_iter().collect::<Option<_>>()? })
     }
 
     fn cidr(&mut self, field: String, text: &str) -> Option<IpNet> {
@@ -213,10 +187,7 @@ impl Reading {
             Err(unknown) => self.fail(format!("{field}.protocol"), unknown.to_string()),
         };
         let numbers = self.numbers(field, port);
-        Some(PolicyPort {
-            protocol: protocol?,
-            numbers: numbers?,
-        })
+        Some(PolicyPort { protocol: protocol?, numbers: numbers? })
     }
 
     fn numbers(&mut self, field: &str, port: &object::PolicyPort) -> Option<PortNumbers> {
@@ -241,10 +212,7 @@ impl Reading {
         {
             return Some(PortNumbers::Range(*first, last));
         }
-        self.fail(
-            format!("{field}.endPort"),
-            format!("{value} is not a number from port to 65535"),
-        )
+        self.fail(format!("{field}.endPort"), format!("{value} is not a number from port to 65535"))
     }
 }
 
@@ -286,14 +254,8 @@ mod tests {
         let cases = [
             (json!({}), vec![ingress]),
             (json!({"egress": rule}), vec![ingress, egress]),
-            (
-                json!({"egress": rule, "policyTypes": ["Egress"]}),
-                vec![egress],
-            ),
-            (
-                json!({"policyTypes": ["Ingress", "Egress"]}),
-                vec![ingress, egress],
-            ),
+            (json!({"egress": rule, "policyTypes": ["Egress"]}), vec![egress]),
+            (json!({"policyTypes": ["Ingress", "Egress"]}), vec![ingress, egress]),
         ];
         for (spec, expected) in cases {
             let policy = policy(&spec);

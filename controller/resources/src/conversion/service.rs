@@ -60,11 +60,7 @@ pub fn endpoint_slice(slice: &SliceObject) -> Option<EndpointSlice> {
         return None;
     }
     let network = slice.annotations().get(ENDPOINT_NETWORK);
-    let label = if network.is_some() {
-        MIRRORED_SERVICE_LABEL
-    } else {
-        SERVICE
-    };
+    let label = if network.is_some() { MIRRORED_SERVICE_LABEL } else { SERVICE };
     Some(EndpointSlice {
         service: ServiceKey {
             namespace: slice.namespace().unwrap_or_default().into(),
@@ -73,9 +69,7 @@ pub fn endpoint_slice(slice: &SliceObject) -> Option<EndpointSlice> {
         name: slice.name_any().into(),
         network: network.cloned(),
         endpoints: (slice.endpoints.iter().flatten()).map(endpoint).collect(),
-        ports: (slice.ports.iter().flatten())
-            .filter_map(endpoint_port)
-            .collect(),
+        ports: (slice.ports.iter().flatten()).filter_map(endpoint_port).collect(),
     })
 }
 
@@ -237,10 +231,7 @@ mod tests {
         let ports =
             json!([{"port": 80}, {"port": 81, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]);
         let count = |spec: &Value| read(spec, &json!({})).load_balancer_count();
-        assert_eq!(
-            count(&json!({"clusterIP": "10.96.0.10", "ports": ports})),
-            2
-        );
+        assert_eq!(count(&json!({"clusterIP": "10.96.0.10", "ports": ports})), 2);
         assert_eq!(count(&json!({"clusterIP": "None", "ports": ports})), 0);
         assert_eq!(count(&json!({"ports": ports})), 0);
     }

@@ -266,11 +266,7 @@ impl Decoder {
         match raw.node.get("items").map(|items| &items.content) {
             Some(YamlContent::Sequence(items)) => {
                 for node in items {
-                    self.read_object(&ManifestObject {
-                        node,
-                        item_type,
-                        ..*raw
-                    });
+                    self.read_object(&ManifestObject { node, item_type, ..*raw });
                 }
             }
             _ => self.errors.push(raw.problem("items", "expected a list")),
@@ -308,10 +304,8 @@ impl Decoder {
         let key = ObjectKey::of(object.meta());
         if let Some(first) = self.first_origin::<T>(&key) {
             let message = format!("duplicate object, first defined at {first}");
-            self.errors.push(Problem {
-                object: Some(describe(&object)),
-                ..raw.problem("", message)
-            });
+            self.errors
+                .push(Problem { object: Some(describe(&object)), ..raw.problem("", message) });
         }
         if violations.is_empty() {
             T::objects_mut(&mut self.inventory).insert(Sourced {
@@ -345,9 +339,8 @@ impl Decoder {
         violations: &[FieldProblem],
     ) {
         let first = violations.iter().take(MAX_OBJECT_PROBLEMS);
-        let mut problems: Vec<Problem> = first
-            .map(|violation| raw.violation_problem(violation))
-            .collect();
+        let mut problems: Vec<Problem> =
+            first.map(|violation| raw.violation_problem(violation)).collect();
         if let Some(more @ 1..) = violations.len().checked_sub(MAX_OBJECT_PROBLEMS) {
             let message = format!("{more} more errors in this object");
             problems.push(raw.problem("", message));
@@ -392,11 +385,7 @@ fn ignored_warning(
 fn written_key<T: InventoryKind>(raw: &ManifestObject<'_>) -> ObjectKey {
     let name = raw.meta_text("name").unwrap_or_default();
     let namespace = raw.meta_text("namespace").unwrap_or("default");
-    if T::NAMESPACED {
-        ObjectKey::namespaced(namespace, name)
-    } else {
-        ObjectKey::cluster(name)
-    }
+    if T::NAMESPACED { ObjectKey::namespaced(namespace, name) } else { ObjectKey::cluster(name) }
 }
 
 /// Decodes a JSON object, and returns a violation for each unknown field and for the first value
@@ -483,11 +472,10 @@ fn error_violation(error: &PlaceError) -> FieldProblem {
 }
 
 fn format_path(path: &[Segment]) -> String {
-    path.iter()
-        .fold(String::new(), |parent, segment| match segment {
-            Segment::Member(key) => join_member(parent, key),
-            Segment::Item(index) => format!("{parent}[{index}]"),
-        })
+    path.iter().fold(String::new(), |parent, segment| match segment {
+        Segment::Member(key) => join_member(parent, key),
+        Segment::Item(index) => format!("{parent}[{index}]"),
+    })
 }
 
 /// Path of a member. Keys that are not identifiers, such as label keys, are in brackets.
@@ -550,9 +538,7 @@ fn fill_in_defaults<T: InventoryKind>(object: &mut T) {
         meta.namespace.get_or_insert_with(|| "default".into());
     }
     if let (true, Some(name)) = (T::KIND == "Namespace", &meta.name) {
-        meta.labels
-            .get_or_insert_default()
-            .insert(NAMESPACE_NAME_LABEL.into(), name.clone());
+        meta.labels.get_or_insert_default().insert(NAMESPACE_NAME_LABEL.into(), name.clone());
     }
 }
 
@@ -599,9 +585,7 @@ fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<FieldProblem> {
     }
     for (key, value) in meta.labels.iter().flatten() {
         let field = format!("metadata.labels[{key}]");
-        let problems = selector::key_problem(key)
-            .into_iter()
-            .chain(selector::value_problem(value));
+        let problems = selector::key_problem(key).into_iter().chain(selector::value_problem(value));
         found.extend(problems.map(|problem| FieldProblem::new(&field, problem)));
     }
     for key in meta.annotations.iter().flatten().map(|(key, _)| key) {
@@ -622,9 +606,5 @@ fn notation(text: &str) -> &'static str {
         let content = text.strip_prefix(open).map(str::trim_start);
         content.is_some_and(|content| content.starts_with(next))
     };
-    if behind('{', &['"']) || behind('[', &['{', '"']) {
-        "JSON"
-    } else {
-        "YAML"
-    }
+    if behind('{', &['"']) || behind('[', &['{', '"']) { "JSON" } else { "YAML" }
 }

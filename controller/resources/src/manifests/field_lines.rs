@@ -30,9 +30,7 @@ impl FieldLines {
     pub fn line(&mut self, location: &SourceLocation, field: &str) -> u32 {
         let documents = self.documents(&location.file);
         let found = documents.binary_search_by_key(&location.document, |one| one.number);
-        let root = found
-            .ok()
-            .and_then(|index| documents[index].content.as_ref().ok());
+        let root = found.ok().and_then(|index| documents[index].content.as_ref().ok());
         let object = root.and_then(|root| object_at(root, location.line));
         object.map_or(location.line, |object| object.line_of(field))
     }
@@ -110,10 +108,7 @@ items:
         assert_eq!(line(location, "spec.policyRoutes[1].match"), 23);
         assert_eq!(line(location, "spec.policyRoutes[1].action"), 22);
         assert_eq!(line(location, ""), 16);
-        let gone = SourceLocation {
-            file: "no such file".into(),
-            ..location.unwrap().clone()
-        };
+        let gone = SourceLocation { file: "no such file".into(), ..location.unwrap().clone() };
         assert_eq!(line(Some(&gone), "spec.policyRoutes"), 16);
     }
 }

@@ -78,14 +78,8 @@ pub fn read_manifests_within(
         }
     }
     if decoder.objects == 0 && decoder.errors.is_empty() {
-        let names: Vec<_> = paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        decoder.errors.push(file_problem(format!(
-            "no objects found in {}",
-            names.join(", ")
-        )));
+        let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        decoder.errors.push(file_problem(format!("no objects found in {}", names.join(", "))));
     }
     decoder.finish()
 }
@@ -147,18 +141,13 @@ struct ByteBudget {
 
 impl ByteBudget {
     fn new(limit: u64) -> Self {
-        Self {
-            limit,
-            left: limit,
-            is_exceeded: false,
-        }
+        Self { limit, left: limit, is_exceeded: false }
     }
 
     /// Reads until the end, or until the budget is exceeded, which is an error.
     fn read(&mut self, from: impl Read) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        from.take(self.left.saturating_add(1))
-            .read_to_end(&mut bytes)?;
+        from.take(self.left.saturating_add(1)).read_to_end(&mut bytes)?;
         if let Some(left) = self.left.checked_sub(bytes.len() as u64) {
             self.left = left;
             return Ok(bytes);
@@ -174,14 +163,9 @@ impl ByteBudget {
 fn read_folder(decoder: &mut Decoder, folder: &Path, budget: &mut ByteBudget) {
     let mut files = Vec::new();
     if let Err((path, error)) = find_manifests(folder, &mut files) {
-        decoder
-            .errors
-            .push(read_problem(&path.display().to_string(), &error));
+        decoder.errors.push(read_problem(&path.display().to_string(), &error));
     } else if files.is_empty() {
-        let message = format!(
-            "no *.yaml, *.yml or *.json files in folder {}",
-            folder.display()
-        );
+        let message = format!("no *.yaml, *.yml or *.json files in folder {}", folder.display());
         decoder.errors.push(file_problem(message));
     }
     for file in files {
@@ -196,9 +180,8 @@ fn read_folder(decoder: &mut Decoder, folder: &Path, budget: &mut ByteBudget) {
 /// Appends the manifest files of a folder and its subfolders, in the order of their names.
 fn find_manifests(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
     let failed = |error| (folder.to_owned(), error);
-    let mut entries = fs::read_dir(folder)
-        .and_then(Iterator::collect::<io::Result<Vec<_>>>)
-        .map_err(failed)?;
+    let mut entries =
+        fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(failed)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let path = entry.path();
@@ -225,9 +208,9 @@ fn is_manifest(path: &Path) -> bool {
 fn decode_file(decoder: &mut Decoder, name: &str, bytes: io::Result<Vec<u8>>) {
     match bytes.map(String::from_utf8) {
         Ok(Ok(text)) => decoder.read(name, &text),
-        Ok(Err(_)) => decoder
-            .errors
-            .push(file_problem(format!("cannot read {name}: not UTF-8 text"))),
+        Ok(Err(_)) => {
+            decoder.errors.push(file_problem(format!("cannot read {name}: not UTF-8 text")))
+        }
         Err(error) => decoder.errors.push(read_problem(name, &error)),
     }
 }
@@ -237,8 +220,5 @@ fn read_problem(name: &str, error: &io::Error) -> Problem {
 }
 
 fn file_problem(message: String) -> Problem {
-    Problem {
-        message,
-        ..Problem::default()
-    }
+    Problem { message, ..Problem::default() }
 }

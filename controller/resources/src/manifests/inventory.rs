@@ -44,26 +44,17 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// Key of an object in a kind without namespaces.
     pub fn cluster(name: impl Into<String>) -> Self {
-        Self {
-            namespace: None,
-            name: name.into(),
-        }
+        Self { namespace: None, name: name.into() }
     }
 
     /// Key of an object in a namespace.
     pub fn namespaced(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: Some(namespace.into()),
-            name: name.into(),
-        }
+        Self { namespace: Some(namespace.into()), name: name.into() }
     }
 
     /// Key of the object with this metadata.
     pub fn of(meta: &ObjectMeta) -> Self {
-        Self {
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone().unwrap_or_default(),
-        }
+        Self { namespace: meta.namespace.clone(), name: meta.name.clone().unwrap_or_default() }
     }
 }
 
@@ -445,9 +436,7 @@ impl Inventory {
     pub fn settings(&self) -> ClusterSettingsSpec {
         let mut objects = self.cluster_settings.iter();
         let object = objects.next();
-        object.map_or_else(ClusterSettingsSpec::default, |(_, sourced)| {
-            sourced.object.spec.clone()
-        })
+        object.map_or_else(ClusterSettingsSpec::default, |(_, sourced)| sourced.object.spec.clone())
     }
 
     /// Objects of a kind.
@@ -559,12 +548,8 @@ inventory_kinds! {
 
 fn egress_firewall_violations(object: &EgressFirewall) -> Vec<FieldProblem> {
     let is_named = object.name_any() == EGRESS_FIREWALL;
-    let violation = || {
-        FieldProblem::new(
-            "metadata.name",
-            format!("should match '^{EGRESS_FIREWALL}$'"),
-        )
-    };
+    let violation =
+        || FieldProblem::new("metadata.name", format!("should match '^{EGRESS_FIREWALL}$'"));
     (!is_named).then(violation).into_iter().collect()
 }
 

@@ -143,10 +143,7 @@ fn values_outside_of_the_definitions_are_refused() {
         ]
     );
     assert_eq!(of("Vlan", "{id: 5}"), ["spec: missing field `provider`"]);
-    assert_eq!(
-        of("ProviderNetwork", "{defaultInterface: data.222}"),
-        nothing
-    );
+    assert_eq!(of("ProviderNetwork", "{defaultInterface: data.222}"), nothing);
     assert_eq!(
         of("ProviderNetwork", "{excludeNodes: [c1]}"),
         ["spec: missing field `defaultInterface`"]

@@ -106,11 +106,7 @@ pub(super) fn decode<T: DeserializeOwned>(
     json: &Value,
 ) -> Result<(T, Vec<Vec<Segment>>), PlaceError> {
     let ignored = RefCell::default();
-    let object = T::deserialize(Located {
-        value: json,
-        place: &Place::Root,
-        ignored: &ignored,
-    })?;
+    let object = T::deserialize(Located { value: json, place: &Place::Root, ignored: &ignored })?;
     Ok((object, ignored.into_inner()))
 }
 
@@ -131,11 +127,7 @@ impl<'de> Located<'de, '_> {
         value: &'de Value,
         place: &Place<'_>,
     ) -> Result<S::Value, PlaceError> {
-        seed.deserialize(Located {
-            value,
-            place,
-            ignored: self.ignored,
-        })
+        seed.deserialize(Located { value, place, ignored: self.ignored })
     }
 }
 
@@ -154,31 +146,22 @@ impl<'de> Deserializer<'de> for Located<'de, '_> {
             Value::String(text) => visitor.visit_borrowed_str(text),
             Value::Array(items) => {
                 let length = items.len();
-                let mut items = LocatedItems {
-                    items: items.iter().enumerate(),
-                    of: self,
-                };
+                let mut items = LocatedItems { items: items.iter().enumerate(), of: self };
                 visitor.visit_seq(&mut items).and_then(|read| {
                     let is_read = items.items.len() == 0;
                     let error = || de::Error::invalid_length(length, &"fewer elements in array");
                     is_read.then_some(read).ok_or_else(error)
                 })
             }
-            Value::Object(members) => visitor.visit_map(LocatedMembers {
-                members: members.iter(),
-                next: None,
-                of: self,
-            }),
+            Value::Object(members) => {
+                visitor.visit_map(LocatedMembers { members: members.iter(), next: None, of: self })
+            }
         };
         read.map_err(|error| error.at(self.place))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, PlaceError> {
-        if self.value.is_null() {
-            visitor.visit_none()
-        } else {
-            visitor.visit_some(self)
-        }
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -186,9 +169,7 @@ impl<'de> Deserializer<'de> for Located<'de, '_> {
         _: &'static str,
         visitor: V,
     ) -> Result<V::Value, PlaceError> {
-        visitor
-            .visit_newtype_struct(self)
-            .map_err(|error| error.at(self.place))
+        visitor.visit_newtype_struct(self).map_err(|error| error.at(self.place))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -325,10 +306,7 @@ mod tests {
             (json!({"list": [[1, "One"], [300, "One"]]}), ".list[1][0]"),
             (json!({"list": [[-1, "One"]]}), ".list[0][0]"),
             (json!({"list": [[1, "Three"]]}), ".list[0][1]"),
-            (
-                json!({"list": [[1, {"Two": {"size": "x"}}]]}),
-                ".list[0][1]",
-            ),
+            (json!({"list": [[1, {"Two": {"size": "x"}}]]}), ".list[0][1]"),
             (json!({"list": [[1, "One", 2]]}), ".list[0]"),
             (json!({"list": [[1]]}), ".list[0]"),
         ] {

@@ -78,13 +78,11 @@ impl ManifestObject<'_> {
             Some((_, kind)) => kind,
             None => self.text("kind")?,
         };
-        Some(
-            match (self.meta_text("namespace"), self.meta_text("name")) {
-                (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
-                (None, Some(name)) => format!("{kind} {name}"),
-                (_, None) => format!("{kind} without a name"),
-            },
-        )
+        Some(match (self.meta_text("namespace"), self.meta_text("name")) {
+            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+            (None, Some(name)) => format!("{kind} {name}"),
+            (_, None) => format!("{kind} without a name"),
+        })
     }
 
     /// Problem of the field with this path; an empty path stands for the object.

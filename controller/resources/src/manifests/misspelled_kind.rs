@@ -25,10 +25,7 @@ const READ_KINDS: [(&str, &str); 20] = [
     ("networking.k8s.io/v1", "NetworkPolicy"),
     ("k8s.cni.cncf.io/v1beta1", "MultiNetworkPolicy"),
     ("policy.networking.k8s.io/v1alpha1", "AdminNetworkPolicy"),
-    (
-        "policy.networking.k8s.io/v1alpha1",
-        "BaselineAdminNetworkPolicy",
-    ),
+    ("policy.networking.k8s.io/v1alpha1", "BaselineAdminNetworkPolicy"),
     ("v1", "List"),
 ];
 
@@ -134,22 +131,12 @@ mod tests {
 
     #[test]
     fn existing_kinds_of_other_projects_are_not_misspellings() {
-        let core = [
-            "ConfigMap",
-            "Endpoints",
-            "Event",
-            "Secret",
-            "ServiceAccount",
-        ];
+        let core = ["ConfigMap", "Endpoints", "Event", "Secret", "ServiceAccount"];
         for kind in core {
             assert_eq!(find_misspelling("", kind), None, "{kind}");
         }
-        let ovn_kubernetes = [
-            "AdminPolicyBasedExternalRoute",
-            "EgressQoS",
-            "EgressService",
-            "NetworkQoS",
-        ];
+        let ovn_kubernetes =
+            ["AdminPolicyBasedExternalRoute", "EgressQoS", "EgressService", "NetworkQoS"];
         for kind in ovn_kubernetes {
             assert_eq!(find_misspelling("k8s.ovn.org", kind), None, "{kind}");
         }

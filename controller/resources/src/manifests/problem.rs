@@ -18,11 +18,7 @@ pub struct SourceLocation {
 
 impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{} (document {})",
-            self.file, self.line, self.document
-        )
+        write!(f, "{}:{} (document {})", self.file, self.line, self.document)
     }
 }
 
@@ -43,10 +39,7 @@ impl Problem {
     /// The problem, as that of a field with this path.
     #[must_use]
     pub fn in_field(self, field: impl Into<String>) -> Self {
-        Self {
-            field: Some(field.into()),
-            ..self
-        }
+        Self { field: Some(field.into()), ..self }
     }
 
     /// The problem, as that of an annotation.
@@ -59,10 +52,7 @@ impl Problem {
 impl From<String> for Problem {
     /// A problem that is not about one object.
     fn from(message: String) -> Self {
-        Self {
-            message,
-            ..Self::default()
-        }
+        Self { message, ..Self::default() }
     }
 }
 

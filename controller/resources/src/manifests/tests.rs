@@ -10,16 +10,9 @@ fn read(yaml: &str) -> Result<Inventory, Vec<String>> {
     let texts = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
     let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes())
         .map_err(|error| texts(error.problems))?;
-    let refused: Vec<Problem> = inventory
-        .refused
-        .iter()
-        .flat_map(|object| object.problems.clone())
-        .collect();
-    if refused.is_empty() {
-        Ok(inventory)
-    } else {
-        Err(texts(refused))
-    }
+    let refused: Vec<Problem> =
+        inventory.refused.iter().flat_map(|object| object.problems.clone()).collect();
+    if refused.is_empty() { Ok(inventory) } else { Err(texts(refused)) }
 }
 
 const BLUE: &str = "
@@ -39,17 +32,13 @@ spec:
 
 #[test]
 fn objects_keep_origin_and_input_order() {
-    let inventory = read(&format!(
-        "{BLUE}---\n---\napiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n"
-    ))
-    .unwrap();
+    let inventory =
+        read(&format!("{BLUE}---\n---\napiVersion: v1\nkind: Node\nmetadata: {{name: a}}\n"))
+            .unwrap();
     let (key, node) = inventory.nodes.iter().next().unwrap();
     assert_eq!(key.to_string(), "a");
     assert_eq!(node.origin.to_string(), "standard input:16 (document 4)");
-    let network = inventory
-        .cluster_user_defined_networks
-        .get(&ObjectKey::cluster("blue"))
-        .unwrap();
+    let network = inventory.cluster_user_defined_networks.get(&ObjectKey::cluster("blue")).unwrap();
     assert!(network.position < node.position);
     let namespace = inventory.namespaces.named("blue").unwrap();
     let labels = namespace.metadata.labels.as_ref().unwrap();
@@ -66,12 +55,7 @@ fn items_of_lists_are_read_and_the_namespace_has_a_default() {
     )
     .unwrap();
     assert_eq!(inventory.nodes.len(), 1);
-    assert!(
-        inventory
-            .services
-            .get(&ObjectKey::namespaced("default", "web"))
-            .is_some()
-    );
+    assert!(inventory.services.get(&ObjectKey::namespaced("default", "web")).is_some());
     assert_eq!(
         read("{apiVersion: v1, kind: List}").unwrap_err(),
         ["standard input:1 (document 1): List without a name: items: expected a list"]
@@ -107,10 +91,7 @@ items:
             "{apiVersion: v1, kind: NodeList, items: [{kind: Node, metadata: {name: a}}]}",
             "Node a: not a Kubernetes object",
         ),
-        (
-            "{apiVersion: v1, kind: List, items: [{metadata: {name: a}}]}",
-            "not a Kubernetes object",
-        ),
+        ("{apiVersion: v1, kind: List, items: [{metadata: {name: a}}]}", "not a Kubernetes object"),
     ] {
         let errors = read(list).unwrap_err();
         assert!(errors[0].contains(expected), "{errors:?}");
@@ -182,24 +163,9 @@ fn misspelled_kinds_are_errors() {
             "kind",
             "unknown kind, did you mean UserDefinedNetwork of k8s.ovn.org/v1?",
         ),
-        (
-            "v1",
-            "Nod",
-            "kind",
-            "unknown kind, did you mean Node of v1?",
-        ),
-        (
-            "v1",
-            "Namspace",
-            "kind",
-            "unknown kind, did you mean Namespace of v1?",
-        ),
-        (
-            "core/v1",
-            "Node",
-            "apiVersion",
-            "unknown version of kind Node, did you mean v1?",
-        ),
+        ("v1", "Nod", "kind", "unknown kind, did you mean Node of v1?"),
+        ("v1", "Namspace", "kind", "unknown kind, did you mean Namespace of v1?"),
+        ("core/v1", "Node", "apiVersion", "unknown version of kind Node, did you mean v1?"),
         (
             "k8s.cni.cncf.oi/v1",
             "NetworkAttachmentDefinition",
@@ -232,9 +198,8 @@ fn misspelled_kinds_are_errors() {
 #[test]
 fn names_are_validated() {
     let namespace = |name: &str| {
-        let errors = read(&format!(
-            "{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"
-        ));
+        let errors =
+            read(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"));
         errors.unwrap_err()[0].clone()
     };
     let dotted = namespace("a.b");
@@ -243,10 +208,7 @@ fn names_are_validated() {
         "{dotted}"
     );
     let long = namespace(&"a".repeat(64));
-    assert!(
-        long.ends_with("a\": must be no more than 63 characters"),
-        "{long}"
-    );
+    assert!(long.ends_with("a\": must be no more than 63 characters"), "{long}");
 }
 
 #[test]
@@ -379,11 +341,8 @@ fn files_of_folders_are_read_in_the_order_of_their_names() {
     let write = |name: &str, node: &str| {
         let path = folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(
-            path,
-            format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {node}}}\n"),
-        )
-        .unwrap();
+        fs::write(path, format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {node}}}\n"))
+            .unwrap();
     };
     write("b.yaml", "two");
     write("a/z.yml", "one");
@@ -392,12 +351,8 @@ fn files_of_folders_are_read_in_the_order_of_their_names() {
     write(".hidden/e.yaml", "no");
     let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("f.yaml")).unwrap();
     let inventory = read_manifests(&[folder.path().to_owned()], &mut "".as_bytes()).unwrap();
-    let order: Vec<_> = inventory
-        .nodes
-        .in_order()
-        .iter()
-        .map(|(key, _)| key.name.clone())
-        .collect();
+    let order: Vec<_> =
+        inventory.nodes.in_order().iter().map(|(key, _)| key.name.clone()).collect();
     assert_eq!(order, ["one", "two", "three"]);
 }
 
@@ -406,22 +361,14 @@ fn unreadable_paths_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let read = |paths: &[PathBuf]| {
-        let error = read_manifests(paths, &mut "".as_bytes())
-            .unwrap_err()
-            .to_string();
+        let error = read_manifests(paths, &mut "".as_bytes()).unwrap_err().to_string();
         error
             .replace(&format!("{}/", folder.path().display()), "")
             .replace(&folder.path().display().to_string(), "DIR")
     };
-    assert_eq!(
-        read(&[folder.path().to_owned()]),
-        "no *.yaml, *.yml or *.json files in folder DIR"
-    );
+    assert_eq!(read(&[folder.path().to_owned()]), "no *.yaml, *.yml or *.json files in folder DIR");
     fs::write(path("empty.yaml"), "# nothing yet\n---\n").unwrap();
-    assert_eq!(
-        read(&[path("empty.yaml"), "-".into()]),
-        "no objects found in empty.yaml, -"
-    );
+    assert_eq!(read(&[path("empty.yaml"), "-".into()]), "no objects found in empty.yaml, -");
     fs::write(path("latin1.yaml"), b"a: \xe9\n").unwrap();
     assert_eq!(
         read(&[path("latin1.yaml"), path("missing.yaml")]),

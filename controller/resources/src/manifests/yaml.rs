@@ -75,10 +75,9 @@ impl YamlNode {
         match &self.content {
             YamlContent::Scalar(value) => value.clone(),
             YamlContent::Sequence(items) => items.iter().map(YamlNode::to_json).collect(),
-            YamlContent::Mapping(members) => members
-                .iter()
-                .map(|member| (member.key.clone(), member.value.to_json()))
-                .collect(),
+            YamlContent::Mapping(members) => {
+                members.iter().map(|member| (member.key.clone(), member.value.to_json())).collect()
+            }
         }
     }
 
@@ -110,9 +109,9 @@ impl YamlNode {
         shift(&mut self.line);
         match &mut self.content {
             YamlContent::Scalar(_) => {}
-            YamlContent::Sequence(items) => items
-                .iter_mut()
-                .for_each(|item| item.shift_lines(first_line)),
+            YamlContent::Sequence(items) => {
+                items.iter_mut().for_each(|item| item.shift_lines(first_line))
+            }
             YamlContent::Mapping(members) => members.iter_mut().for_each(|member| {
                 shift(&mut member.line);
                 member.value.shift_lines(first_line);
@@ -146,10 +145,7 @@ pub(super) fn parse_stream(text: &str) -> Vec<YamlDocument> {
                     node.shift_lines(first_line);
                     Ok(node)
                 }
-                Err(error) => Err(YamlSyntaxError {
-                    line: error.line + first_line - 1,
-                    ..error
-                }),
+                Err(error) => Err(YamlSyntaxError { line: error.line + first_line - 1, ..error }),
             };
             Some(YamlDocument { number, content })
         })
@@ -175,21 +171,14 @@ fn split_documents(text: &str) -> impl Iterator<Item = (u32, u32, &str)> {
     documents.push((first_line, &text[start..]));
     // Blank text before the first marker is not a document.
     let skipped = usize::from(documents.len() > 1 && is_blank(documents[0].1));
-    documents
-        .into_iter()
-        .skip(skipped)
-        .zip(1..)
-        .map(|((line, text), number)| (number, line, text))
+    documents.into_iter().skip(skipped).zip(1..).map(|((line, text), number)| (number, line, text))
 }
 
 /// `true` when the text has only empty lines, comments, directives and markers.
 fn is_blank(text: &str) -> bool {
     text.lines().all(|line| {
-        let line = line
-            .strip_prefix("---")
-            .or_else(|| line.strip_prefix("..."))
-            .unwrap_or(line)
-            .trim();
+        let line =
+            line.strip_prefix("---").or_else(|| line.strip_prefix("...")).unwrap_or(line).trim();
         line.is_empty() || line.starts_with(['#', '%'])
     })
 }
@@ -211,15 +200,10 @@ fn parse_document(text: &str) -> Result<Option<YamlNode>, YamlSyntaxError> {
         legacy_octal_numbers: true,
     };
     match serde_saphyr::from_str_with_options::<Spanned<ParsedContent>>(text, options) {
-        Ok(Spanned {
-            value: ParsedContent(YamlContent::Scalar(Value::Null)),
-            ..
-        }) => Ok(None),
+        Ok(Spanned { value: ParsedContent(YamlContent::Scalar(Value::Null)), .. }) => Ok(None),
         Ok(parsed) => Ok(Some(parsed.into())),
         Err(error) => Err(YamlSyntaxError {
-            line: error
-                .location()
-                .map_or(1, |location| line_number(&location)),
+            line: error.location().map_or(1, |location| line_number(&location)),
             message: error
                 .render_with_formatter(&UserMessageFormatter.with_localizer(&WithoutLocation)),
         }),
@@ -245,10 +229,7 @@ struct ParsedContent(YamlContent);
 
 impl From<Spanned<ParsedContent>> for YamlNode {
     fn from(parsed: Spanned<ParsedContent>) -> Self {
-        Self {
-            line: line_number(&parsed.referenced),
-            content: parsed.value.0,
-        }
+        Self { line: line_number(&parsed.referenced), content: parsed.value.0 }
     }
 }
 

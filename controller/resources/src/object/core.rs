@@ -123,10 +123,7 @@ pub struct Service {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ServiceSpec {
-    #[serde(
-        rename = "allocateLoadBalancerNodePorts",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "allocateLoadBalancerNodePorts", skip_serializing_if = "Option::is_none")]
     allocate_node_ports: Option<bool>,
     /// Cluster IP; `None` as a text for a headless service.
     #[serde(rename = "clusterIP", skip_serializing_if = "Option::is_none")]

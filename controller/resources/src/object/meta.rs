@@ -192,10 +192,7 @@ mod tests {
     fn times_are_written_in_whole_seconds_and_utc() {
         let time: Time = serde_json::from_value(json!("2024-05-06T09:08:09.75+02:00")).unwrap();
         assert_eq!(time.to_string(), "2024-05-06T07:08:09Z");
-        assert_eq!(
-            serde_json::to_value(&time).unwrap(),
-            json!("2024-05-06T07:08:09Z")
-        );
+        assert_eq!(serde_json::to_value(&time).unwrap(), json!("2024-05-06T07:08:09Z"));
         assert!(serde_json::from_value::<Time>(json!("yesterday")).is_err());
     }
 
@@ -223,9 +220,6 @@ mod tests {
         });
         let meta: ObjectMeta = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(serde_json::to_value(&meta).unwrap(), json);
-        assert_eq!(
-            serde_json::to_value(ObjectMeta::default()).unwrap(),
-            json!({})
-        );
+        assert_eq!(serde_json::to_value(ObjectMeta::default()).unwrap(), json!({}));
     }
 }

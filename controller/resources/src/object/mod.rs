@@ -135,10 +135,7 @@ mod tests {
     #[test]
     fn api_version_and_kind_are_written() {
         let node = serde_json::to_value(Node::default()).unwrap();
-        assert_eq!(
-            (&node["apiVersion"], &node["kind"]),
-            (&json!("v1"), &json!("Node"))
-        );
+        assert_eq!((&node["apiVersion"], &node["kind"]), (&json!("v1"), &json!("Node")));
         let spec = NetworkAttachmentDefinitionSpec::default();
         let nad = serde_json::to_value(NetworkAttachmentDefinition::new("red", spec)).unwrap();
         assert_eq!(nad["apiVersion"], "k8s.cni.cncf.io/v1");
@@ -153,20 +150,14 @@ mod tests {
                 "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec,
             }));
             assert!(service.is_some());
-            violations
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
+            violations.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let known =
             json!({"clusterIP": "10.96.0.1", "ports": [{"port": 80, "targetPort": "http"}]});
         assert_eq!(service(known), Vec::<String>::new());
         assert_eq!(
             service(json!({"clusterIp": "10.96.0.1", "ports": [{"ports": 80}]})),
-            [
-                "spec.clusterIp: unknown field",
-                "spec.ports[0].ports: unknown field"
-            ]
+            ["spec.clusterIp: unknown field", "spec.ports[0].ports: unknown field"]
         );
     }
 }

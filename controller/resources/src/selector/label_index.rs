@@ -45,27 +45,17 @@ impl<'a, T> FromIterator<(T, &'a BTreeMap<String, String>)> for LabelIndex<'a, T
 impl<T> LabelIndex<'_, T> {
     /// All objects with their labels, in the order in which they were given.
     pub fn iter(&self) -> impl Iterator<Item = (&T, &BTreeMap<String, String>)> {
-        self.objects
-            .iter()
-            .map(|(object, labels)| (object, *labels))
+        self.objects.iter().map(|(object, labels)| (object, *labels))
     }
 
     /// Selected objects, in the order in which they were given.
     pub fn select(&self, selector: &Selector) -> Vec<&T> {
-        let candidates = selector
-            .requirements()
-            .iter()
-            .filter_map(|one| self.candidates(one));
+        let candidates = selector.requirements().iter().filter_map(|one| self.candidates(one));
         let matches = |object: &&(T, &BTreeMap<String, String>)| selector.matches(object.1);
         let Some(lists) =
             candidates.min_by_key(|lists| lists.iter().map(|list| list.len()).sum::<usize>())
         else {
-            return self
-                .objects
-                .iter()
-                .filter(matches)
-                .map(|(object, _)| object)
-                .collect();
+            return self.objects.iter().filter(matches).map(|(object, _)| object).collect();
         };
         let mut places: Vec<usize> = lists.into_iter().flatten().copied().collect();
         // An object has one value of the key, so no place is there twice.
@@ -111,9 +101,7 @@ mod tests {
             .map(|number| {
                 let pairs = [("a", number % 2), ("b", number % 3), ("c", number % 5)];
                 let present = pairs.into_iter().filter(|(_, value)| *value > 0);
-                present
-                    .map(|(key, value)| (key.to_owned(), value.to_string()))
-                    .collect()
+                present.map(|(key, value)| (key.to_owned(), value.to_string())).collect()
             })
             .collect();
         let index: LabelIndex<'_, usize> = labels.iter().enumerate().collect();
@@ -132,9 +120,8 @@ mod tests {
         for chosen in 0_u32..1 << requirements.len() {
             let chosen = (0..requirements.len()).filter(|place| chosen & (1 << place) != 0);
             let selector: Selector = chosen.map(|place| requirements[place].clone()).collect();
-            let expected: Vec<usize> = (0..labels.len())
-                .filter(|place| selector.matches(&labels[*place]))
-                .collect();
+            let expected: Vec<usize> =
+                (0..labels.len()).filter(|place| selector.matches(&labels[*place])).collect();
             let selected: Vec<usize> = index.select(&selector).into_iter().copied().collect();
             assert_eq!(selected, expected, "{selector:?}");
         }

@@ -52,16 +52,8 @@ fn check(key: &str, values: &[String], number: Option<&str>) -> Result<(), Requi
         let problem = value_problem(value)?;
         Some(format!("values[{place}][{key}]: {problem}"))
     });
-    let problems: Vec<String> = key_problem
-        .into_iter()
-        .chain(number)
-        .chain(values)
-        .collect();
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(RequirementError(aggregate(&problems)))
-    }
+    let problems: Vec<String> = key_problem.into_iter().chain(number).chain(values).collect();
+    if problems.is_empty() { Ok(()) } else { Err(RequirementError(aggregate(&problems))) }
 }
 
 #[cfg(test)]

@@ -168,10 +168,7 @@ fn definition_subnets(nad: &NetworkAttachmentDefinition) -> Vec<String> {
     let config = CniConfig::from_json(text).ok().flatten();
     let config = config.filter(|config| config.is_primary() && config.is_user_defined());
     let subnets = config.and_then(|config| config.subnets).unwrap_or_default();
-    let subnets = subnets
-        .split(',')
-        .map(str::trim)
-        .filter(|one| !one.is_empty());
+    let subnets = subnets.split(',').map(str::trim).filter(|one| !one.is_empty());
     subnets.map(str::to_owned).collect()
 }
 
@@ -179,9 +176,8 @@ fn definition_subnets(nad: &NetworkAttachmentDefinition) -> Vec<String> {
 fn node_addresses(node: &Node) -> Vec<String> {
     let annotations = node.metadata.annotations.as_ref();
     let uplink = Uplink::read(annotations).into_iter();
-    let interface = uplink
-        .flat_map(|uplink| uplink.addresses)
-        .chain(primary_interface(annotations));
+    let interface =
+        uplink.flat_map(|uplink| uplink.addresses).chain(primary_interface(annotations));
     let status = node.status.as_ref();
     let addresses = status.and_then(|status| status.get("addresses")?.as_array());
     let addresses = addresses.into_iter().flatten().filter_map(|address| {
@@ -263,10 +259,7 @@ mod tests {
             "}, status: {addresses: [{type: Hostname, address: n1}, {type: InternalIP, address: \
              172.18.0.2}, {type: ExternalIP, address: 'fd00::9'}]}",
         );
-        assert_eq!(
-            families(&[&status]),
-            ["IPv4 (address 172.18.0.2 of Node n1)"]
-        );
+        assert_eq!(families(&[&status]), ["IPv4 (address 172.18.0.2 of Node n1)"]);
         for annotation in [
             r#"k8s.ovn.org/node-primary-ifaddr: '{"ipv6":"fc00::2/64"}'"#,
             r#"k8s.ovn.org/l3-gateway-config: '{"default":{"ip-addresses":["fc00::2/64"]}}'"#,

@@ -62,16 +62,8 @@ impl RangeViolation {
     /// Text about the rule. `name` is the name of a kind of ranges for the reader.
     pub fn message(&self, name: impl Fn(RangeKind) -> &'static str) -> String {
         match self.rule {
-            RangeRule::Overlap(NamedRange {
-                kind,
-                range,
-                is_default,
-            }) => {
-                let of = if is_default {
-                    ", the default of"
-                } else {
-                    " of"
-                };
+            RangeRule::Overlap(NamedRange { kind, range, is_default }) => {
+                let of = if is_default { ", the default of" } else { " of" };
                 format!("the range overlaps with {range}{of} {}", name(kind))
             }
             RangeRule::Place(place) => {
@@ -90,11 +82,7 @@ impl ClusterSettingsSpec {
         let ranges = self.ranges();
         let mut found = Vec::new();
         for (place, one) in ranges.iter().enumerate() {
-            let violation = |rule| RangeViolation {
-                kind: one.kind,
-                range: one.range,
-                rule,
-            };
+            let violation = |rule| RangeViolation { kind: one.kind, range: one.range, rule };
             let last = match one.kind {
                 RangeKind::JOIN | RangeKind::TRANSIT => LAST_NODE_PLACE,
                 RangeKind::MASQUERADE => LAST_MASQUERADE_PLACE,
@@ -117,16 +105,8 @@ impl ClusterSettingsSpec {
             (RangeKind::SERVICE, &self.service_cidrs, &[][..]),
             (RangeKind::POD, &self.pod_cidrs, &[]),
             (RangeKind::JOIN, &self.join_cidrs, &defaults.join_subnets),
-            (
-                RangeKind::TRANSIT,
-                &self.transit_cidrs,
-                &defaults.transit_subnets,
-            ),
-            (
-                RangeKind::MASQUERADE,
-                &self.masquerade_cidrs,
-                &defaults.masquerade_subnets,
-            ),
+            (RangeKind::TRANSIT, &self.transit_cidrs, &defaults.transit_subnets),
+            (RangeKind::MASQUERADE, &self.masquerade_cidrs, &defaults.masquerade_subnets),
         ];
         let mut ranges = Vec::new();
         for (kind, given, default) in kinds {
@@ -197,17 +177,9 @@ mod tests {
             masquerade_cidrs: ranges(masquerade),
             ..ClusterSettingsSpec::default()
         };
-        let smallest = spec(
-            &["100.64.0.0/30"],
-            &["fd97::/126"],
-            &["169.254.0.0/29", "fd69::/125"],
-        );
+        let smallest = spec(&["100.64.0.0/30"], &["fd97::/126"], &["169.254.0.0/29", "fd69::/125"]);
         assert_eq!(messages(&smallest), [] as [&str; 0]);
-        let small = spec(
-            &["100.64.0.0/31"],
-            &["fd97::/127"],
-            &["169.254.0.0/30", "fd69::/126"],
-        );
+        let small = spec(&["100.64.0.0/31"], &["fd97::/127"], &["169.254.0.0/30", "fd69::/126"]);
         let expected = [
             "--join-cidr 100.64.0.0/31: the range is too small: its length is at most 30",
             "--transit-cidr fd97::/127: the range is too small: its length is at most 126",

@@ -81,10 +81,9 @@ impl StateFolder {
             let folder = self.0.join((kind.folder)());
             match list_files(&folder).map_err(failed("list", &folder)) {
                 Ok(found) => files.extend(found),
-                Err(error) => problems.push(Problem {
-                    message: error.to_string(),
-                    ..Problem::default()
-                }),
+                Err(error) => {
+                    problems.push(Problem { message: error.to_string(), ..Problem::default() })
+                }
             }
         }
         if !problems.is_empty() {
@@ -136,23 +135,14 @@ struct StateKind {
 
 impl StateKind {
     const fn of<T: InventoryKind + Serialize>() -> Self {
-        Self {
-            folder: || T::PLURAL.to_owned(),
-            objects: object_files::<T>,
-        }
+        Self { folder: || T::PLURAL.to_owned(), objects: object_files::<T> }
     }
 }
 
 /// Kinds with state files.
 const STATE_KINDS: [StateKind; 16] = [
-    StateKind {
-        objects: node_files,
-        ..StateKind::of::<Node>()
-    },
-    StateKind {
-        objects: pod_files,
-        ..StateKind::of::<Pod>()
-    },
+    StateKind { objects: node_files, ..StateKind::of::<Node>() },
+    StateKind { objects: pod_files, ..StateKind::of::<Pod>() },
     StateKind::of::<IPAMClaim>(),
     StateKind::of::<NetworkAttachmentDefinition>(),
     StateKind::of::<UserDefinedNetwork>(),
@@ -186,9 +176,7 @@ fn node_files(inventory: &Inventory) -> Vec<(String, Value)> {
         .map(|(key, sourced)| {
             let mut node = Node::default();
             node.metadata.name = Some(key.name.clone());
-            node.metadata
-                .annotations
-                .clone_from(&sourced.object.metadata.annotations);
+            node.metadata.annotations.clone_from(&sourced.object.metadata.annotations);
             if let Some(annotations) = &mut node.metadata.annotations {
                 annotations.retain(|key, _| key.starts_with(OVN_ANNOTATION_PREFIX));
             }
@@ -205,8 +193,7 @@ fn pod_files(inventory: &Inventory) -> Vec<(String, Value)> {
         let mut pod = Pod::default();
         pod.metadata.name = Some(key.name.clone());
         pod.metadata.namespace.clone_from(&key.namespace);
-        pod.annotations_mut()
-            .insert(POD_NETWORKS.to_owned(), addresses.clone());
+        pod.annotations_mut().insert(POD_NETWORKS.to_owned(), addresses.clone());
         let spec = sourced.object.spec.as_ref();
         let kept = pod.spec.insert(PodSpec::default());
         kept.node_name = spec.and_then(|spec| spec.node_name.clone());
@@ -232,14 +219,8 @@ fn list_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden
-            && path
-                .extension()
-                .is_some_and(|extension| extension == FILE_EXTENSION)
-        {
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden && path.extension().is_some_and(|extension| extension == FILE_EXTENSION) {
             files.push(path);
         }
     }
@@ -252,9 +233,8 @@ fn list_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 ///
 /// A symbolic link is replaced, not followed.
 pub(super) fn write_file(path: &Path, object: &Value) -> Result<bool, StateError> {
-    let yaml = serde_saphyr::to_string(object)
-        .map_err(io::Error::other)
-        .map_err(failed("write", path))?;
+    let yaml =
+        serde_saphyr::to_string(object).map_err(io::Error::other).map_err(failed("write", path))?;
     let text = format!("{FILE_HEADING}{yaml}");
     if is_regular(path) && fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
         return Ok(false);
@@ -309,9 +289,5 @@ fn remove_file(path: &Path) -> Result<(), StateError> {
 /// Returns a conversion of I/O errors, for `map_err`.
 pub(super) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
-    move |source| StateError {
-        operation,
-        path,
-        source,
-    }
+    move |source| StateError { operation, path, source }
 }

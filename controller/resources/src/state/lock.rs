@@ -66,11 +66,7 @@ impl StateLock {
         {
             return Ok(None);
         }
-        Ok(Some(Self {
-            folder: folder.to_owned(),
-            is_exclusive: false,
-            _file: file,
-        }))
+        Ok(Some(Self { folder: folder.to_owned(), is_exclusive: false, _file: file }))
     }
 }
 

@@ -43,21 +43,15 @@ use patchbay_model::FieldProblem;
 /// that an API server would refuse. Nothing is restored then.
 pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadError> {
     let mut problems = annotation_problems(state);
-    problems.extend(refused_changes(
-        manifests,
-        state,
-        |new: &UserDefinedNetwork, old| new.spec.transition_violations(&old.spec),
-    ));
-    problems.extend(refused_changes(
-        manifests,
-        state,
-        |new: &ClusterUserDefinedNetwork, old| new.spec.transition_violations(&old.spec),
-    ));
-    problems.extend(refused_changes(
-        manifests,
-        state,
-        |new: &ClusterNetworkConnect, old| new.spec.transition_violations(&old.spec),
-    ));
+    problems.extend(refused_changes(manifests, state, |new: &UserDefinedNetwork, old| {
+        new.spec.transition_violations(&old.spec)
+    }));
+    problems.extend(refused_changes(manifests, state, |new: &ClusterUserDefinedNetwork, old| {
+        new.spec.transition_violations(&old.spec)
+    }));
+    problems.extend(refused_changes(manifests, state, |new: &ClusterNetworkConnect, old| {
+        new.spec.transition_violations(&old.spec)
+    }));
     if !problems.is_empty() {
         return Err(LoadError { problems });
     }
@@ -73,13 +67,9 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
             restore_annotations(new, old, &[POD_NETWORKS]);
         }
     });
-    restore_kind(
-        manifests,
-        state,
-        |new: &mut NetworkAttachmentDefinition, old| {
-            restore_annotations(new, old, &[NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS]);
-        },
-    );
+    restore_kind(manifests, state, |new: &mut NetworkAttachmentDefinition, old| {
+        restore_annotations(new, old, &[NETWORK_NAME, NETWORK_ID, TUNNEL_KEYS]);
+    });
     restore_kind(manifests, state, |new: &mut IPAMClaim, old| {
         // A claim of another network is another claim.
         if new.spec.network == old.spec.network {
@@ -89,24 +79,17 @@ pub fn restore(manifests: &mut Inventory, state: &Inventory) -> Result<(), LoadE
     restore_kind(manifests, state, |new: &mut UserDefinedNetwork, old| {
         restore_status(&mut new.status, old.status.as_ref());
     });
-    restore_kind(
-        manifests,
-        state,
-        |new: &mut ClusterUserDefinedNetwork, old| {
-            restore_status(&mut new.status, old.status.as_ref());
-        },
-    );
+    restore_kind(manifests, state, |new: &mut ClusterUserDefinedNetwork, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
     restore_kind(manifests, state, |new: &mut ClusterNetworkConnect, old| {
         restore_annotations(new, old, &[ConnectSubnetMap::ANNOTATION, ROUTER_TUNNEL_KEY]);
         restore_status(&mut new.status, old.status.as_ref());
     });
     restore_vpcs(manifests, state);
     for (key, nad) in state.network_attachment_definitions.iter() {
-        let has_controller = nad
-            .object
-            .owner_references()
-            .iter()
-            .any(|owner| owner.controller == Some(true));
+        let has_controller =
+            nad.object.owner_references().iter().any(|owner| owner.controller == Some(true));
         if has_controller && manifests.network_attachment_definitions.get(key).is_none() {
             manifests.network_attachment_definitions.insert(nad.clone());
         }
@@ -216,16 +199,14 @@ fn refused_changes<T: InventoryKind>(
         let Some(old) = T::objects(state).get(key) else {
             continue;
         };
-        problems.extend(
-            violations(&new.object, &old.object)
-                .into_iter()
-                .map(|violation| Problem {
-                    location: new.origin.location().cloned(),
-                    object: Some(describe(&new.object)),
-                    field: Some(violation.field),
-                    message: format!("{} ({})", violation.reason, recreation_hint(old)),
-                }),
-        );
+        problems.extend(violations(&new.object, &old.object).into_iter().map(|violation| {
+            Problem {
+                location: new.origin.location().cloned(),
+                object: Some(describe(&new.object)),
+                field: Some(violation.field),
+                message: format!("{} ({})", violation.reason, recreation_hint(old)),
+            }
+        }));
     }
     problems
 }
@@ -291,18 +272,13 @@ fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
 
 /// Puts former versions of one kind. `is_whole`: state files have whole objects of the kind.
 fn restore_former<T: InventoryKind>(manifests: &mut Inventory, state: &Inventory, is_whole: bool) {
-    let missing = manifests
-        .missing(T::KIND)
-        .map(|one| (one.key.clone(), one.position));
+    let missing = manifests.missing(T::KIND).map(|one| (one.key.clone(), one.position));
     let missing: Vec<(ObjectKey, u64)> = missing.collect();
     for (key, position) in missing {
         let Some(former) = T::objects(state).get(&key) else {
             continue;
         };
-        T::objects_mut(manifests).insert(Sourced {
-            position,
-            ..former.clone()
-        });
+        T::objects_mut(manifests).insert(Sourced { position, ..former.clone() });
         if is_whole || !matches!(former.origin, Origin::State(_)) {
             manifests.undecoded.remove(&(T::KIND, key));
         }
@@ -325,9 +301,7 @@ fn restore_kind<T: InventoryKind>(
 fn restore_annotations<T: InventoryKind>(new: &mut T, old: &T, keys: &[&str]) {
     for key in keys {
         if let Some(value) = old.annotations().get(*key) {
-            new.annotations_mut()
-                .entry((*key).to_owned())
-                .or_insert_with(|| value.clone());
+            new.annotations_mut().entry((*key).to_owned()).or_insert_with(|| value.clone());
         }
     }
 }
@@ -341,8 +315,7 @@ fn restore_node_subnets(new: &mut Node, old: &Node) {
     match (read(new), read(old)) {
         (Some(given), Some(mut entries)) => {
             entries.extend(given);
-            new.annotations_mut()
-                .insert(NODE_SUBNETS.to_owned(), Value::from(entries).to_string());
+            new.annotations_mut().insert(NODE_SUBNETS.to_owned(), Value::from(entries).to_string());
         }
         // An unreadable annotation of the manifest stays, and is reported where it is used.
         _ => restore_annotations(new, old, &[NODE_SUBNETS]),

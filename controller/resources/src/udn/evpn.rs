@@ -10,11 +10,7 @@ pub(super) fn check(rules: &mut RuleChecker, field: &str, network: &NetworkSpec)
     let field = format!("{field}.evpn");
     let wanted = network.transport == Some(Transport::Evpn);
     match &network.evpn {
-        None => rules.check(
-            !wanted,
-            field,
-            "spec.evpn field is required when transport is 'EVPN'",
-        ),
+        None => rules.check(!wanted, field, "spec.evpn field is required when transport is 'EVPN'"),
         Some(evpn) => {
             rules.check(
                 wanted,
@@ -53,22 +49,14 @@ fn check_vrfs_present(
 }
 
 fn check_config(rules: &mut RuleChecker, field: &str, evpn: &EvpnConfig) {
-    rules.check(
-        !evpn.vtep.is_empty(),
-        format!("{field}.vtep"),
-        "should be at least 1 chars long",
-    );
+    rules.check(!evpn.vtep.is_empty(), format!("{field}.vtep"), "should be at least 1 chars long");
     rules.check(
         evpn.mac_vrf.is_some() || evpn.ip_vrf.is_some(),
         field,
         "at least one of macVRF or ipVRF must be specified",
     );
     if let (Some(mac), Some(ip)) = (&evpn.mac_vrf, &evpn.ip_vrf) {
-        rules.check(
-            mac.vni != ip.vni,
-            field,
-            "macVRF and ipVRF must use different VNIs",
-        );
+        rules.check(mac.vni != ip.vni, field, "macVRF and ipVRF must use different VNIs");
     }
     for (name, vrf) in [("macVRF", &evpn.mac_vrf), ("ipVRF", &evpn.ip_vrf)] {
         if let Some(vrf) = vrf {
@@ -144,13 +132,8 @@ mod tests {
 
     #[test]
     fn route_targets() {
-        for good in [
-            "65000:1",
-            "65535:4294967295",
-            "65536:65535",
-            "*:4294967295",
-            "10.0.0.1:65535",
-        ] {
+        for good in ["65000:1", "65535:4294967295", "65536:65535", "*:4294967295", "10.0.0.1:65535"]
+        {
             assert!(route_target_problems(good).is_empty(), "{good}");
         }
         for (bad, start) in [

@@ -20,11 +20,7 @@ pub struct UnmaskedSubnet {
 impl UserDefinedNetworkSpec {
     /// Subnets that are written with host bits.
     pub fn unmasked_subnets(&self) -> Vec<UnmaskedSubnet> {
-        unmasked(configured(
-            "spec",
-            self.layer3.as_ref(),
-            self.layer2.as_ref(),
-        ))
+        unmasked(configured("spec", self.layer3.as_ref(), self.layer2.as_ref()))
     }
 }
 
@@ -34,12 +30,7 @@ impl ClusterUserDefinedNetworkSpec {
         let network = &self.network;
         let (layer3, layer2) = (network.layer3.as_ref(), network.layer2.as_ref());
         let mut texts = configured("spec.network", layer3, layer2);
-        if let Some(LocalnetConfig {
-            subnets,
-            exclude_subnets,
-            ..
-        }) = &network.localnet
-        {
+        if let Some(LocalnetConfig { subnets, exclude_subnets, .. }) = &network.localnet {
             texts.extend(listed("spec.network.localnet.subnets", subnets.as_deref()));
             let field = "spec.network.localnet.excludeSubnets";
             texts.extend(listed(field, exclude_subnets.as_deref()));
@@ -75,9 +66,7 @@ fn configured<'a>(
 
 fn listed<'a>(field: &str, texts: Option<&'a [String]>) -> Vec<(String, &'a str)> {
     let texts = texts.into_iter().flatten().enumerate();
-    texts
-        .map(|(index, text)| (format!("{field}[{index}]"), text.as_str()))
-        .collect()
+    texts.map(|(index, text)| (format!("{field}[{index}]"), text.as_str())).collect()
 }
 
 fn unmasked(texts: Vec<(String, &str)>) -> Vec<UnmaskedSubnet> {

@@ -30,11 +30,7 @@ pub(super) fn check(rules: &mut RuleChecker, field: &str, config: &Layer2Config)
     check_ipam(rules, &format!("{field}.ipam"), config.ipam.as_ref());
     let join_subnets = format!("{field}.joinSubnets");
     rules.dual_stack_cidrs(&join_subnets, config.join_subnets.as_deref());
-    rules.check(
-        config.join_subnets.is_none() || primary,
-        join_subnets,
-        JOIN_SUBNETS_ROLE,
-    );
+    rules.check(config.join_subnets.is_none() || primary, join_subnets, JOIN_SUBNETS_ROLE);
     check_mtu(rules, field, config.mtu, &subnets, MTU_IPV6);
     let reserved = check_ranges(
         rules,
@@ -52,11 +48,9 @@ pub(super) fn check(rules: &mut RuleChecker, field: &str, config: &Layer2Config)
         config.infrastructure_subnets.as_deref(),
         4,
     );
-    let overlap = infrastructure.iter().any(|infra| {
-        reserved
-            .iter()
-            .any(|other| infra.contains(other) || other.contains(infra))
-    });
+    let overlap = infrastructure
+        .iter()
+        .any(|infra| reserved.iter().any(|other| infra.contains(other) || other.contains(infra)));
     rules.check(
         !overlap,
         format!("{field}.infrastructureSubnets"),
@@ -99,17 +93,11 @@ fn check_ranges(
         &field,
         format!("{name} must be a masked network address (no host bits set)"),
     );
-    let subnets: Vec<IpNet> = config
-        .subnets
-        .iter()
-        .flatten()
-        .filter_map(|subnet| parse_cidr(subnet))
-        .collect();
+    let subnets: Vec<IpNet> =
+        config.subnets.iter().flatten().filter_map(|subnet| parse_cidr(subnet)).collect();
     rules.check(
         config.subnets.is_none()
-            || cidrs
-                .iter()
-                .all(|cidr| subnets.iter().any(|subnet| subnet.contains(cidr))),
+            || cidrs.iter().all(|cidr| subnets.iter().any(|subnet| subnet.contains(cidr))),
         &field,
         format!("{name} must be subnetworks of the networks specified in the subnets field"),
     );
@@ -128,11 +116,8 @@ fn check_gateways(
     };
     let field = format!("{field}.defaultGatewayIPs");
     let gateways = rules.dual_stack_ips(&field, Some(texts));
-    let inside = |ranges: &[IpNet]| {
-        gateways
-            .iter()
-            .all(|ip| ranges.iter().any(|range| range.contains(ip)))
-    };
+    let inside =
+        |ranges: &[IpNet]| gateways.iter().all(|ip| ranges.iter().any(|range| range.contains(ip)));
     rules.check(
         config.role == NetworkRole::Primary,
         &field,

@@ -14,12 +14,7 @@ pub(super) fn check(rules: &mut RuleChecker, field: &str, config: &Layer3Config)
         let item = format!("{subnets_field}[{index}]");
         rules.range(&format!("{item}.hostSubnet"), subnet.host_subnet, 1, 127);
         if let Some(cidr) = rules.cidr(&format!("{item}.cidr"), &subnet.cidr) {
-            check_host_subnet(
-                rules,
-                &format!("{item}.hostSubnet"),
-                cidr,
-                subnet.host_subnet,
-            );
+            check_host_subnet(rules, &format!("{item}.hostSubnet"), cidr, subnet.host_subnet);
             cidrs.push((cidr, subnet));
         }
     }
@@ -60,11 +55,7 @@ fn check_host_subnet(rules: &mut RuleChecker, field: &str, cidr: IpNet, host_sub
         field,
         "HostSubnet must be smaller than CIDR subnet",
     );
-    rules.check(
-        !is_v4(&cidr) || host_subnet < 32,
-        field,
-        "HostSubnet must < 32 for ipv4 CIDR",
-    );
+    rules.check(!is_v4(&cidr) || host_subnet < 32, field, "HostSubnet must < 32 for ipv4 CIDR");
 }
 
 fn check_subnets_together(

@@ -39,22 +39,13 @@ pub(super) fn check(rules: &mut RuleChecker, field: &str, config: &LocalnetConfi
     check_ipam(rules, &format!("{field}.ipam"), config.ipam.as_ref());
     let mtu_message = "MTU should be greater than or equal to 1280 when an IPv6 subnet is used";
     check_mtu(rules, field, config.mtu, &subnets, mtu_message);
-    if let Some(VlanConfig {
-        mode: VlanMode::Access,
-        access,
-    }) = &config.vlan
-    {
+    if let Some(VlanConfig { mode: VlanMode::Access, access }) = &config.vlan {
         let field = format!("{field}.vlan.access");
         rules.check(
             access.is_some(),
             &field,
             "vlan access config is required when vlan mode is 'Access', and forbidden otherwise",
         );
-        rules.range(
-            &format!("{field}.id"),
-            access.as_ref().map(|access| access.id),
-            1,
-            4094,
-        );
+        rules.range(&format!("{field}.id"), access.as_ref().map(|access| access.id), 1, 4094);
     }
 }

@@ -28,16 +28,8 @@ impl RuleChecker {
 
     pub(super) fn range(&mut self, field: &str, value: Option<i32>, least: i32, most: i32) {
         let Some(value) = value else { return };
-        self.check(
-            value >= least,
-            field,
-            format!("should be greater than or equal to {least}"),
-        );
-        self.check(
-            value <= most,
-            field,
-            format!("should be less than or equal to {most}"),
-        );
+        self.check(value >= least, field, format!("should be greater than or equal to {least}"));
+        self.check(value <= most, field, format!("should be less than or equal to {most}"));
     }
 
     /// The number of items of a list.
@@ -61,11 +53,7 @@ impl RuleChecker {
     /// errors.
     pub(super) fn at_most(&mut self, field: &str, text: &str, most: usize) -> bool {
         let fits = text.chars().count() <= most;
-        self.check(
-            fits,
-            field,
-            format!("Too long: may not be more than {most} bytes"),
-        );
+        self.check(fits, field, format!("Too long: may not be more than {most} bytes"));
         fits
     }
 

@@ -71,20 +71,14 @@ fn layer3_subnets() {
         format!("{{topology: Layer3, layer3: {{role: {role}, subnets: [{subnets}]}}}}")
     };
     udn_breaks(
-        &layer3(
-            "Primary",
-            "{cidr: 10.0.0.0/33}, {cidr: 10.1.2.0/16, hostSubnet: 0}",
-        ),
+        &layer3("Primary", "{cidr: 10.0.0.0/33}, {cidr: 10.1.2.0/16, hostSubnet: 0}"),
         &[
             "spec.layer3.subnets[0].cidr: CIDR is invalid",
             "spec.layer3.subnets[1].hostSubnet: should be greater than or equal to 1",
             "spec.layer3.subnets[1].hostSubnet: HostSubnet must be smaller than CIDR subnet",
         ],
     );
-    udn_breaks(
-        &layer3("Primary", ""),
-        &["spec.layer3.subnets: should have at least 1 items"],
-    );
+    udn_breaks(&layer3("Primary", ""), &["spec.layer3.subnets: should have at least 1 items"]);
     udn_breaks(
         &layer3(
             "Primary",
@@ -100,20 +94,14 @@ fn layer3_subnets() {
         &["spec.layer3.subnets[0].hostSubnet: HostSubnet must < 32 for ipv4 CIDR"],
     );
     udn_breaks(
-        &layer3(
-            "Primary",
-            "{cidr: 10.0.0.0/8}, {cidr: 10.1.0.0/16}, {cidr: 10.0.0.0/8}",
-        ),
+        &layer3("Primary", "{cidr: 10.0.0.0/8}, {cidr: 10.1.0.0/16}, {cidr: 10.0.0.0/8}"),
         &[
             "spec.layer3.subnets: Subnets must not overlap or contain each other",
             "spec.layer3.subnets: Subnets with same CIDR are not allowed",
         ],
     );
     udn_breaks(
-        &layer3(
-            "Primary",
-            "{cidr: 10.0.0.0/16, hostSubnet: 24}, {cidr: 10.1.0.0/16}",
-        ),
+        &layer3("Primary", "{cidr: 10.0.0.0/16, hostSubnet: 24}, {cidr: 10.1.0.0/16}"),
         &[
             "spec.layer3.subnets: Subnets from the same IP family must use the same hostSubnet value",
         ],
@@ -125,10 +113,7 @@ fn layer3_subnets() {
         ],
     );
     udn_breaks(
-        &layer3(
-            "Secondary",
-            "{cidr: 10.0.0.0/16}, {cidr: 10.1.0.0/16}, {cidr: 'fd00::/48'}",
-        ),
+        &layer3("Secondary", "{cidr: 10.0.0.0/16}, {cidr: 10.1.0.0/16}, {cidr: 'fd00::/48'}"),
         &["spec.layer3.subnets: Secondary networks may define at most 2 subnets"],
     );
 }
@@ -270,15 +255,9 @@ fn transports_and_uplinks() {
 #[test]
 fn a_primary_layer3_network_may_only_gain_subnets() {
     let spec = |role: &str, subnets: &str, rest: &str| {
-        udn(&format!(
-            "{{topology: Layer3, layer3: {{role: {role}, subnets: [{subnets}]{rest}}}}}"
-        ))
+        udn(&format!("{{topology: Layer3, layer3: {{role: {role}, subnets: [{subnets}]{rest}}}}}"))
     };
-    let old = spec(
-        "Primary",
-        "{cidr: 10.0.0.0/16, hostSubnet: 24}",
-        ", mtu: 1400",
-    );
+    let old = spec("Primary", "{cidr: 10.0.0.0/16, hostSubnet: 24}", ", mtu: 1400");
     let grown = spec(
         "Primary",
         "{cidr: 10.0.0.0/16, hostSubnet: 24}, {cidr: 10.1.0.0/16, hostSubnet: 24}",
@@ -289,11 +268,7 @@ fn a_primary_layer3_network_may_only_gain_subnets() {
         texts(&old.transition_violations(&grown)),
         ["spec.layer3.subnets: Removing existing subnets is not allowed"]
     );
-    let changed = spec(
-        "Secondary",
-        "{cidr: 10.0.0.0/16, hostSubnet: 25}",
-        ", mtu: 1401",
-    );
+    let changed = spec("Secondary", "{cidr: 10.0.0.0/16, hostSubnet: 25}", ", mtu: 1401");
     assert_eq!(
         texts(&changed.transition_violations(&old)),
         [

@@ -10,11 +10,7 @@ impl UserDefinedNetworkSpec {
     /// Violations for which an API server would refuse the change from `old` to this `spec`.
     pub fn transition_violations(&self, old: &Self) -> Vec<FieldProblem> {
         let mut rules = RuleChecker::default();
-        rules.check(
-            self.topology == old.topology,
-            "spec.topology",
-            "Topology is immutable",
-        );
+        rules.check(self.topology == old.topology, "spec.topology", "Topology is immutable");
         check_kept(
             &mut rules,
             "spec.layer2",
@@ -35,11 +31,7 @@ impl ClusterUserDefinedNetworkSpec {
         let mut rules = RuleChecker::default();
         let field = |name: &str| format!("spec.network.{name}");
         let (was, is) = (&old.network, &self.network);
-        rules.check(
-            is.topology == was.topology,
-            field("topology"),
-            "Topology is immutable",
-        );
+        rules.check(is.topology == was.topology, field("topology"), "Topology is immutable");
         check_kept(
             &mut rules,
             &field("layer2"),
@@ -57,11 +49,7 @@ impl ClusterUserDefinedNetworkSpec {
         if let (Some(old), Some(new)) = (&was.layer3, &is.layer3) {
             check_layer3(&mut rules, &field("layer3"), old, new);
         }
-        rules.check(
-            is.transport == was.transport,
-            field("transport"),
-            "Transport is immutable",
-        );
+        rules.check(is.transport == was.transport, field("transport"), "Transport is immutable");
         check_kept(
             &mut rules,
             &field("noOverlay"),
@@ -69,11 +57,7 @@ impl ClusterUserDefinedNetworkSpec {
             is.no_overlay.as_ref(),
             "NoOverlay is immutable",
         );
-        rules.check(
-            self.uplinks == old.uplinks,
-            "spec.uplinks",
-            "uplinks is immutable",
-        );
+        rules.check(self.uplinks == old.uplinks, "spec.uplinks", "uplinks is immutable");
         rules.found
     }
 }
@@ -92,11 +76,7 @@ fn check_kept<T: PartialEq>(
 }
 
 fn check_layer3(rules: &mut RuleChecker, field: &str, old: &Layer3Config, new: &Layer3Config) {
-    rules.check(
-        old.role == new.role,
-        format!("{field}.role"),
-        "role is immutable",
-    );
+    rules.check(old.role == new.role, format!("{field}.role"), "role is immutable");
     check_kept(
         rules,
         &format!("{field}.mtu"),
@@ -105,13 +85,7 @@ fn check_layer3(rules: &mut RuleChecker, field: &str, old: &Layer3Config, new: &
         "mtu is immutable",
     );
     let (was, is) = (old.join_subnets.as_ref(), new.join_subnets.as_ref());
-    check_kept(
-        rules,
-        &format!("{field}.joinSubnets"),
-        was,
-        is,
-        "joinSubnets is immutable",
-    );
+    check_kept(rules, &format!("{field}.joinSubnets"), was, is, "joinSubnets is immutable");
     let field = format!("{field}.subnets");
     rules.check(
         new.role != NetworkRole::Secondary || old.subnets == new.subnets,
@@ -119,18 +93,10 @@ fn check_layer3(rules: &mut RuleChecker, field: &str, old: &Layer3Config, new: &
         "Subnets is immutable for Secondary role",
     );
     let kept = |old: &Layer3Subnet| new.subnets.iter().any(|new| new.cidr == old.cidr);
-    rules.check(
-        old.subnets.iter().all(kept),
-        &field,
-        "Removing existing subnets is not allowed",
-    );
+    rules.check(old.subnets.iter().all(kept), &field, "Removing existing subnets is not allowed");
     let same = |old: &Layer3Subnet| {
         let mut left = new.subnets.iter().filter(|new| new.cidr == old.cidr);
         left.all(|new| new.host_subnet == old.host_subnet)
     };
-    rules.check(
-        old.subnets.iter().all(same),
-        &field,
-        "hostSubnet is immutable",
-    );
+    rules.check(old.subnets.iter().all(same), &field, "hostSubnet is immutable");
 }

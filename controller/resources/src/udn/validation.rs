@@ -25,18 +25,11 @@ impl UserDefinedNetworkSpec {
     /// Violations for which an API server would refuse this `spec`.
     pub fn violations(&self) -> Vec<FieldProblem> {
         let mut rules = RuleChecker::default();
-        let (layer3, layer2) = (
-            self.topology == UdnTopology::Layer3,
-            self.topology == UdnTopology::Layer2,
-        );
+        let (layer3, layer2) =
+            (self.topology == UdnTopology::Layer3, self.topology == UdnTopology::Layer2);
         rules.check(layer3 == self.layer3.is_some(), "spec.layer3", LAYER3_UNION);
         rules.check(layer2 == self.layer2.is_some(), "spec.layer2", LAYER2_UNION);
-        check_configs(
-            &mut rules,
-            "spec",
-            self.layer3.as_ref(),
-            self.layer2.as_ref(),
-        );
+        check_configs(&mut rules, "spec", self.layer3.as_ref(), self.layer2.as_ref());
         rules.found
     }
 }
@@ -45,24 +38,13 @@ impl ClusterUserDefinedNetworkSpec {
     /// Violations for which an API server would refuse this `spec`.
     pub fn violations(&self) -> Vec<FieldProblem> {
         let mut rules = RuleChecker::default();
-        rules.found.extend(selector::violations(
-            "spec.namespaceSelector",
-            &self.namespace_selector,
-        ));
+        rules
+            .found
+            .extend(selector::violations("spec.namespaceSelector", &self.namespace_selector));
         let network = &self.network;
         for (topology, set, field, message) in [
-            (
-                CudnTopology::Layer3,
-                network.layer3.is_some(),
-                "spec.network.layer3",
-                LAYER3_UNION,
-            ),
-            (
-                CudnTopology::Layer2,
-                network.layer2.is_some(),
-                "spec.network.layer2",
-                LAYER2_UNION,
-            ),
+            (CudnTopology::Layer3, network.layer3.is_some(), "spec.network.layer3", LAYER3_UNION),
+            (CudnTopology::Layer2, network.layer2.is_some(), "spec.network.layer2", LAYER2_UNION),
             (
                 CudnTopology::Localnet,
                 network.localnet.is_some(),
@@ -72,12 +54,7 @@ impl ClusterUserDefinedNetworkSpec {
         ] {
             rules.check((network.topology == topology) == set, field, message);
         }
-        check_configs(
-            &mut rules,
-            "spec.network",
-            network.layer3.as_ref(),
-            network.layer2.as_ref(),
-        );
+        check_configs(&mut rules, "spec.network", network.layer3.as_ref(), network.layer2.as_ref());
         if let Some(config) = &network.localnet {
             localnet::check(&mut rules, "spec.network.localnet", config);
         }
@@ -125,11 +102,7 @@ pub(super) fn check_mtu(
     let field = format!("{field}.mtu");
     rules.range(&field, mtu, 576, 65536);
     let one_ipv6 = cidrs.iter().filter(|cidr| !is_v4(cidr)).count() == 1;
-    rules.check(
-        !one_ipv6 || mtu.is_none_or(|mtu| mtu >= 1280),
-        field,
-        message,
-    );
+    rules.check(!one_ipv6 || mtu.is_none_or(|mtu| mtu >= 1280), field, message);
 }
 
 pub(super) fn ipam_disabled(ipam: Option<&IpamConfig>) -> bool {
@@ -140,11 +113,7 @@ pub(super) fn check_ipam(rules: &mut RuleChecker, field: &str, ipam: Option<&Ipa
     let Some(IpamConfig { mode, lifecycle }) = ipam else {
         return;
     };
-    rules.check(
-        mode.is_some() || lifecycle.is_some(),
-        field,
-        "should have at least 1 properties",
-    );
+    rules.check(mode.is_some() || lifecycle.is_some(), field, "should have at least 1 properties");
     rules.check(
         *lifecycle != Some(IpamLifecycle::Persistent) || *mode != Some(IpamMode::Disabled),
         format!("{field}.lifecycle"),
@@ -172,11 +141,7 @@ fn check_transport(rules: &mut RuleChecker, field: &str, network: &NetworkSpec) 
     } else {
         "spec.noOverlay is forbidden when transport type is not 'NoOverlay'"
     };
-    rules.check(
-        no_overlay == network.no_overlay.is_some(),
-        format!("{field}.noOverlay"),
-        message,
-    );
+    rules.check(no_overlay == network.no_overlay.is_some(), format!("{field}.noOverlay"), message);
     evpn::check(rules, field, network);
 }
 

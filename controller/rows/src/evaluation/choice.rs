@@ -62,10 +62,7 @@ impl<C: Capability> Evaluation<C> {
                 .min_by_key(|row| (table.differs(row, &wanted.data), row.uuid)),
         };
         if chosen.is_none() && is_taken && !table.identity.is_in_holder {
-            return Err(Refused {
-                table: table.name,
-                first: None,
-            });
+            return Err(Refused { table: table.name, first: None });
         }
         Ok(chosen)
     }

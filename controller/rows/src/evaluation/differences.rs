@@ -25,12 +25,7 @@ pub(super) struct Match<'a> {
 impl<C: Capability> Evaluation<C> {
     /// Notes what is to be done about an existing row.
     pub(super) fn compare(&mut self, part: PartId, matched: &Match<'_>, index: &Index<C::Part>) {
-        let Match {
-            wanted,
-            row,
-            held_by,
-            holds,
-        } = *matched;
+        let Match { wanted, row, held_by, holds } = *matched;
         let table = index.layout.table(wanted.table);
         let phases = wanted.phases.unwrap_or(table.phases);
         self.update(part, matched, phases, table);
@@ -42,11 +37,7 @@ impl<C: Capability> Evaluation<C> {
             let wanted: SmallVec<[Target; 2]> = of_holding.map(|(_, holder)| *holder).collect();
             for holder in &wanted {
                 if !have.iter().any(|have| holder.is(*have)) {
-                    let membership = Membership {
-                        holding,
-                        holder: *holder,
-                        held: this,
-                    };
+                    let membership = Membership { holding, holder: *holder, held: this };
                     self.step(part, come, Action::Attach(membership));
                 }
             }
@@ -55,12 +46,7 @@ impl<C: Capability> Evaluation<C> {
             }
             for holder in have {
                 if !wanted.iter().any(|wanted| wanted.is(holder)) {
-                    let action = Action::Detach {
-                        holding,
-                        holder,
-                        held: row.uuid,
-                        goes: false,
-                    };
+                    let action = Action::Detach { holding, holder, held: row.uuid, goes: false };
                     self.step(part, (phases.go, None), action);
                 }
             }
@@ -71,11 +57,7 @@ impl<C: Capability> Evaluation<C> {
                 Target::New(_) => false,
             };
             if !is_held {
-                let membership = Membership {
-                    holding,
-                    holder: this,
-                    held,
-                };
+                let membership = Membership { holding, holder: this, held };
                 self.step(part, come, Action::Attach(membership));
             }
         }
@@ -86,9 +68,7 @@ impl<C: Capability> Evaluation<C> {
     fn update(&mut self, part: PartId, matched: &Match<'_>, phases: Phases, table: &ResolvedTable) {
         let Match { wanted, row, .. } = *matched;
         let mut columns: Vec<_> = table.differences(row, &wanted.data).collect();
-        let staged = columns
-            .iter()
-            .position(|(name, ..)| table.staged == Some(*name));
+        let staged = columns.iter().position(|(name, ..)| table.staged == Some(*name));
         let mut shrinks = None;
         if let Some((name, have, wanted)) = staged.map(|place| columns.swap_remove(place)) {
             let shrinks_first = phases.go < phases.change;
@@ -112,19 +92,11 @@ impl<C: Capability> Evaluation<C> {
             };
             let first = (between != have).then(|| (name, have, between.clone()));
             let second = (between != wanted).then_some((name, between, wanted));
-            let (grows, later) = if shrinks_first {
-                (second, first)
-            } else {
-                (first, second)
-            };
+            let (grows, later) = if shrinks_first { (second, first) } else { (first, second) };
             columns.extend(grows);
             shrinks = later;
         }
-        let update = |columns| Action::Update {
-            table: wanted.table,
-            row: row.uuid,
-            columns,
-        };
+        let update = |columns| Action::Update { table: wanted.table, row: row.uuid, columns };
         if !columns.is_empty() {
             let place = (phases.change, wanted.together);
             self.step(part, place, update(columns));
@@ -139,20 +111,12 @@ impl<C: Capability> Evaluation<C> {
         let place = (table.phases.go, None);
         for holding in table.held_by.iter().copied() {
             for holder in index.holders(holding).of(owned.uuid) {
-                let action = Action::Detach {
-                    holding,
-                    holder,
-                    held: owned.uuid,
-                    goes: true,
-                };
+                let action = Action::Detach { holding, holder, held: owned.uuid, goes: true };
                 self.step(owned.part, place, action);
             }
         }
         if table.is_root {
-            let action = Action::Delete {
-                table: owned.table,
-                row: owned.uuid,
-            };
+            let action = Action::Delete { table: owned.table, row: owned.uuid };
             self.step(owned.part, place, action);
         }
     }
@@ -163,11 +127,6 @@ impl<C: Capability> Evaluation<C> {
         (phase, together): (Phase, Option<u32>),
         action: Action,
     ) {
-        self.steps.push(Step {
-            phase,
-            together,
-            part,
-            action,
-        });
+        self.steps.push(Step { phase, together, part, action });
     }
 }

@@ -162,20 +162,10 @@ impl<C: Capability> Evaluation<C> {
         }
         self.wanted = rows.wanted;
         if !rows.keeps_rest {
-            let unwanted = current
-                .own
-                .iter()
-                .filter(|own| !asked_for.contains(&own.row.uuid));
+            let unwanted = current.own.iter().filter(|own| !asked_for.contains(&own.row.uuid));
             self.leave(&current, unwanted, scene, &mut reads);
         }
-        Evaluated {
-            reads,
-            report: rows.report,
-            refused,
-            members,
-            hosts,
-            is_empty,
-        }
+        Evaluated { reads, report: rows.report, refused, members, hosts, is_empty }
     }
 
     /// Takes the rows that no part has asked for.
@@ -249,16 +239,10 @@ impl<C: Capability> Evaluation<C> {
             reads.sources.push(Read::new(key.source(), false));
             (holding, target)
         };
-        let held_by: SmallVec<[(Holding, Target); 1]> = wanted
-            .held_by
-            .iter()
-            .map(|(holding, name)| target(*holding, name, true))
-            .collect();
-        let holds: Vec<(Holding, Target)> = wanted
-            .holds
-            .iter()
-            .map(|(holding, name)| target(*holding, name, false))
-            .collect();
+        let held_by: SmallVec<[(Holding, Target); 1]> =
+            wanted.held_by.iter().map(|(holding, name)| target(*holding, name, true)).collect();
+        let holds: Vec<(Holding, Target)> =
+            wanted.holds.iter().map(|(holding, name)| target(*holding, name, false)).collect();
         let identity = index.layout.wanted_key(wanted.table, &wanted.data);
         let key = match held_by.first() {
             _ if !table.identity.is_in_holder => identity,
@@ -267,10 +251,7 @@ impl<C: Capability> Evaluation<C> {
             }
             _ => None,
         };
-        let row_key = key.map(|hash| RowKey {
-            table: wanted.table,
-            hash,
-        });
+        let row_key = key.map(|hash| RowKey { table: wanted.table, hash });
         let mut existing = None;
         if let Some(row_key) = row_key {
             let source = row_key.source();
@@ -299,23 +280,13 @@ impl<C: Capability> Evaluation<C> {
         }));
         if let Some(row) = existing {
             self.kept.insert(row.uuid);
-            let matched = Match {
-                wanted: &wanted,
-                row,
-                held_by: &held_by,
-                holds: &holds,
-            };
+            let matched = Match { wanted: &wanted, row, held_by: &held_by, holds: &holds };
             self.compare(current.part, &matched, index);
             Ok(Some(row.uuid))
         } else {
             let together = wanted.together;
-            let row = NewRow {
-                table: wanted.table,
-                key: row_key,
-                data: wanted.data,
-                held_by,
-                holds,
-            };
+            let row =
+                NewRow { table: wanted.table, key: row_key, data: wanted.data, held_by, holds };
             let action = Action::Insert(Box::new(row));
             self.step(current.part, (phases.come, together), action);
             Ok(None)

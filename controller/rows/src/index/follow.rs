@@ -95,11 +95,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         let set = |row: &'_ Row| row.values.get(column)?.as_set().cloned();
         let (old, removed) = (set(old).unwrap_or_default(), &mut Vec::new());
         let (now, added) = (set(new).unwrap_or_default(), &mut Vec::new());
-        old.diff(
-            &now,
-            |atom| removed.push(atom.clone()),
-            |atom| added.push(atom.clone()),
-        );
+        old.diff(&now, |atom| removed.push(atom.clone()), |atom| added.push(atom.clone()));
         removed.append(added);
         if !removed.is_empty() {
             let members = std::mem::take(removed);
@@ -127,18 +123,14 @@ impl<P: Clone + Eq + Hash> Index<P> {
         };
         if resolved.identity.is_in_holder {
             match new_key {
-                Some(hash) => self
-                    .keys_in_holder
-                    .insert((table, uuid), (hash, row.clone())),
+                Some(hash) => self.keys_in_holder.insert((table, uuid), (hash, row.clone())),
                 None => self.keys_in_holder.remove(&(table, uuid)),
             };
             for holding in &resolved.held_by {
                 let holders: Vec<Uuid> = self.holders(*holding).of(uuid).collect();
                 for holder in holders {
-                    let key = |hash| RowKey {
-                        table,
-                        hash: layout.key_in_holder(*holding, holder, hash),
-                    };
+                    let key =
+                        |hash| RowKey { table, hash: layout.key_in_holder(*holding, holder, hash) };
                     self.change_key(old_key.map(key), new_key.map(key), row, is_changed, touched);
                 }
             }

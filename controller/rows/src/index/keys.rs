@@ -34,10 +34,7 @@ pub(super) struct Keys(HashMap<Source, Rows, RandomState>);
 #[derive(Debug)]
 enum Rows {
     One(Arc<Row>),
-    #[expect(
-        clippy::box_collection,
-        reason = "few of many: the others are shorter for it"
-    )]
+    #[expect(clippy::box_collection, reason = "few of many: the others are shorter for it")]
     Many(Box<BTreeMap<Uuid, Arc<Row>>>),
 }
 

@@ -81,9 +81,7 @@ pub(crate) struct Index<P> {
 
 impl<P: fmt::Debug> fmt::Debug for Index<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Index")
-            .field("owned", &self.owned.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Index").field("owned", &self.owned.len()).finish_non_exhaustive()
     }
 }
 
@@ -100,9 +98,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         }
         let holders = resolved.holdings.iter();
         let mut index = Self {
-            holders: holders
-                .map(|holding| Holders::new(holding.column))
-                .collect(),
+            holders: holders.map(|holding| Holders::new(holding.column)).collect(),
             layout: Arc::new(resolved),
             owners: layout.tables.iter().map(|table| table.owner).collect(),
             snapshot: snapshot.clone(),
@@ -182,10 +178,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
     }
 
     pub(crate) fn view<'a>(&'a self, table: TablePlace, row: &'a Row) -> RowView<'a> {
-        RowView {
-            row,
-            table: self.layout.table(table),
-        }
+        RowView { row, table: self.layout.table(table) }
     }
 
     /// Owner of a row.
@@ -260,14 +253,8 @@ impl<P: Clone + Eq + Hash> Index<P> {
         let table = self.layout.table(key.table);
         let rows = table.id.map(|id| self.snapshot.table(id));
         let unique = table.identity.unique_index;
-        let by_index = rows
-            .zip(unique)
-            .and_then(|(rows, index)| rows.find(index, &values()));
-        let by_key = unique
-            .is_none()
-            .then(|| self.keys.get(key))
-            .into_iter()
-            .flatten();
+        let by_index = rows.zip(unique).and_then(|(rows, index)| rows.find(index, &values()));
+        let by_key = unique.is_none().then(|| self.keys.get(key)).into_iter().flatten();
         by_index.into_iter().chain(by_key)
     }
 
@@ -295,10 +282,7 @@ impl<P: Clone + Eq + Hash> Index<P> {
         let keys = holdings.flat_map(|holding| {
             let holders = self.holders(*holding).of(row.uuid);
             let hash = move |holder| self.layout.key_in_holder(*holding, holder, hash);
-            holders.map(move |holder| RowKey {
-                table,
-                hash: hash(holder),
-            })
+            holders.map(move |holder| RowKey { table, hash: hash(holder) })
         });
         keys.collect()
     }

@@ -41,16 +41,8 @@ impl<'a> OwnRows<'a> {
         };
         let rows = index.owned(part).enumerate();
         let rows = rows.map(|(place, (table, row))| {
-            let owned = OwnedRow {
-                part,
-                table,
-                uuid: row.uuid,
-            };
-            OwnRow {
-                owned,
-                row,
-                unique_key: unique_key(place, table, row),
-            }
+            let owned = OwnedRow { part, table, uuid: row.uuid };
+            OwnRow { owned, row, unique_key: unique_key(place, table, row) }
         });
         Self(rows.collect())
     }

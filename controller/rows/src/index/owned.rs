@@ -134,30 +134,22 @@ mod tests {
     use super::*;
 
     fn row(table: u16, uuid: u128) -> (TablePlace, Arc<Row>) {
-        let row = Row {
-            uuid: Uuid::from_u128(uuid),
-            version: Uuid::nil(),
-            values: Values::default(),
-        };
+        let row =
+            Row { uuid: Uuid::from_u128(uuid), version: Uuid::nil(), values: Values::default() };
         (TablePlace(table), Arc::new(row))
     }
 
     fn places(owned: &OwnedRows, part: u32) -> Vec<(u16, u128)> {
         let rows = owned.of(PartId(part));
-        rows.map(|(table, row)| (table.0, row.uuid.as_u128()))
-            .collect()
+        rows.map(|(table, row)| (table.0, row.uuid.as_u128())).collect()
     }
 
     #[test]
     fn a_part_has_its_rows_in_order() {
         let mut owned = OwnedRows::default();
-        for (part, of_part) in [
-            (3, row(1, 5)),
-            (3, row(0, 9)),
-            (1, row(0, 1)),
-            (3, row(1, 2)),
-            (3, row(1, 5)),
-        ] {
+        for (part, of_part) in
+            [(3, row(1, 5)), (3, row(0, 9)), (1, row(0, 1)), (3, row(1, 2)), (3, row(1, 5))]
+        {
             owned.put(PartId(part), of_part);
         }
         assert_eq!(places(&owned, 3), [(0, 9), (1, 2), (1, 5)]);
@@ -187,9 +179,7 @@ mod tests {
     fn many_rows_of_a_part_are_in_order_too() {
         let mut owned = OwnedRows::default();
         let count = 3 * FEW_ROWS as u128;
-        (0..count)
-            .rev()
-            .for_each(|uuid| owned.put(PartId(0), row(0, uuid)));
+        (0..count).rev().for_each(|uuid| owned.put(PartId(0), row(0, uuid)));
         owned.put(PartId(0), row(0, 7));
         let all: Vec<(u16, u128)> = (0..count).map(|uuid| (0, uuid)).collect();
         assert_eq!(places(&owned, 0), all);

@@ -108,11 +108,7 @@ pub(crate) struct Farming {
 
 /// Ports of different links to the first nodes may want one name.
 pub(crate) fn port_name(site: u8, node: u8) -> String {
-    if node < 5 {
-        format!("port{}", (3 * site + node) % 11)
-    } else {
-        format!("port{site}-{node}")
-    }
+    if node < 5 { format!("port{}", (3 * site + node) % 11) } else { format!("port{site}-{node}") }
 }
 
 fn owner(row: &RowView<'_>) -> Owner<Part> {
@@ -160,32 +156,17 @@ impl Capability for Farming {
     const KINDS: &'static [()] = &[()];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        let phases = |come, go| Phases {
-            come: Phase(come),
-            change: Phase(come),
-            go: Phase(go),
-        };
+        let phases = |come, go| Phases { come: Phase(come), change: Phase(come), go: Phase(go) };
         let copps = layout.table(Identity::NAME).shared().declare();
-        let routers = layout
-            .table(Identity::NAME)
-            .phases(phases(3, 2))
-            .owned_by(owner)
-            .declare();
-        let ports = layout
-            .table(Identity::NAME)
-            .phases(phases(3, 1))
-            .owned_by(owner)
-            .declare();
+        let routers = layout.table(Identity::NAME).phases(phases(3, 2)).owned_by(owner).declare();
+        let ports = layout.table(Identity::NAME).phases(phases(3, 1)).owned_by(owner).declare();
         let routes = layout
             .table(Identity::InHolder(&["ip_prefix"]))
             .phases(phases(4, 0))
             .owned_by(owner)
             .declare();
-        let policies = layout
-            .table(Identity::InPart("id"))
-            .phases(phases(5, 0))
-            .owned_by(owner)
-            .declare();
+        let policies =
+            layout.table(Identity::InPart("id")).phases(phases(5, 0)).owned_by(owner).declare();
         let sets = layout
             .table(Identity::NAME)
             .staged(AddressSet::ADDRESSES)
@@ -199,14 +180,8 @@ impl Capability for Farming {
             .owned_by(crowd_owner)
             .declare();
         let groups = layout.table(Identity::NAME).shared().declare();
-        let balancers = layout
-            .table(Identity::NAME)
-            .owned_by(balancer_owner)
-            .declare();
-        let switches = layout
-            .table::<LogicalSwitch>(Identity::NAME)
-            .shared()
-            .declare();
+        let balancers = layout.table(Identity::NAME).owned_by(balancer_owner).declare();
+        let switches = layout.table::<LogicalSwitch>(Identity::NAME).shared().declare();
         Self {
             router_copp: layout.holding(routers, LogicalRouter::COPP, copps),
             router_ports: layout.exclusive_holding(routers, LogicalRouter::PORTS, ports),
@@ -251,15 +226,9 @@ impl Capability for Farming {
                 part(Part::Site(*site));
                 part(Part::Policies(*site));
                 part(Part::Tally(*site));
-                inputs
-                    .nodes
-                    .keys()
-                    .for_each(|node| part(Part::Link(*site, *node)));
+                inputs.nodes.keys().for_each(|node| part(Part::Link(*site, *node)));
             }
-            Cell::Node(node) => inputs
-                .sites
-                .keys()
-                .for_each(|site| part(Part::Link(*site, *node))),
+            Cell::Node(node) => inputs.sites.keys().for_each(|site| part(Part::Link(*site, *node))),
             Cell::Setting => {}
         }
     }
@@ -280,13 +249,7 @@ impl Capability for Farming {
         match part {
             Part::Shared => {
                 let name = "shared".to_owned();
-                rows.put(
-                    self.copps,
-                    &Copp {
-                        name,
-                        ..Copp::default()
-                    },
-                );
+                rows.put(self.copps, &Copp { name, ..Copp::default() });
             }
             Part::Site(site) => self.site(*site, reader, rows),
             Part::Link(site, node) => self.link(*site, *node, reader, rows),
@@ -308,8 +271,7 @@ impl Farming {
             external_ids: ids.map(|(key, value)| (key.to_owned(), value)).into(),
             ..LogicalRouter::default()
         };
-        rows.put(self.routers, &router)
-            .holds(self.router_copp, "shared");
+        rows.put(self.routers, &router).holds(self.router_copp, "shared");
         self.set(number, site, rows);
         self.crowd(number, site, rows);
         if site.has_group {
@@ -317,8 +279,7 @@ impl Farming {
                 name: format!("group{number}"),
                 load_balancer: reader_balancers(reader),
             };
-            rows.put(self.groups, &group)
-                .held_by(self.switch_groups, format!("switch{number}"));
+            rows.put(self.groups, &group).held_by(self.switch_groups, format!("switch{number}"));
         } else {
             rows.report(format!("site {number} has no group"));
         }
@@ -343,11 +304,8 @@ impl Farming {
         self.join_crowds((site, node), facts, rows);
         let terms = reader.shared(&Terms::OfSite(site));
         let router = format!("router{site}");
-        let ids = [
-            ("owner", "farm".to_owned()),
-            ("site", site.to_string()),
-            ("node", node.to_string()),
-        ];
+        let ids =
+            [("owner", "farm".to_owned()), ("site", site.to_string()), ("node", node.to_string())];
         let ids = ids.map(|(key, value)| (key.to_owned(), value));
         let port = LogicalRouterPort {
             name: port_name(site, node),
@@ -355,13 +313,10 @@ impl Farming {
             external_ids: ids.clone().into(),
             ..LogicalRouterPort::default()
         };
-        rows.put(self.ports, &port)
-            .held_by(self.router_ports, router.as_str());
+        rows.put(self.ports, &port).held_by(self.router_ports, router.as_str());
         if facts.routes > 0 {
-            let balancer = LoadBalancer {
-                name: format!("balancer{site}-{node}"),
-                ..LoadBalancer::default()
-            };
+            let balancer =
+                LoadBalancer { name: format!("balancer{site}-{node}"), ..LoadBalancer::default() };
             rows.put(self.balancers, &balancer);
         }
         for place in 0..facts.routes {
@@ -372,8 +327,7 @@ impl Farming {
                 external_ids: ids.clone().into(),
                 ..LogicalRouterStaticRoute::default()
             };
-            rows.put(self.routes, &route)
-                .held_by(self.router_routes, router.as_str());
+            rows.put(self.routes, &route).held_by(self.router_routes, router.as_str());
         }
     }
 }

@@ -18,10 +18,7 @@ pub(crate) fn assert_whole(policies: &[(Ref<LogicalRouterPolicy>, LogicalRouterP
             priorities.entry(site).or_default().insert(policy.priority);
         }
     }
-    assert!(
-        priorities.values().all(|of_site| of_site.len() == 1),
-        "{priorities:?}"
-    );
+    assert!(priorities.values().all(|of_site| of_site.len() == 1), "{priorities:?}");
 }
 
 fn node(number: u8, address: u8) -> Event {
@@ -29,11 +26,7 @@ fn node(number: u8, address: u8) -> Event {
 }
 
 fn site(number: u8, key: u8, members: u8) -> Event {
-    let site = Site {
-        key,
-        members,
-        ..Site::default()
-    };
+    let site = Site { key, members, ..Site::default() };
     Event::Site(number, Some(site))
 }
 
@@ -84,10 +77,7 @@ fn a_staged_set_grows_before_it_shrinks() {
     let key = |world: &World| world.rows::<LogicalRouter>()[0].1.options["key"].clone();
     assert_eq!(key(&world), "0");
     assert!(world.pass(false));
-    assert_eq!(
-        (addresses(&world), key(&world)),
-        (vec![0, 1, 2], "1".to_owned())
-    );
+    assert_eq!((addresses(&world), key(&world)), (vec![0, 1, 2], "1".to_owned()));
     assert!(world.pass(false));
     assert_eq!(addresses(&world), [1, 2]);
     assert!(!world.pass(false));
@@ -132,16 +122,10 @@ fn the_first_of_two_parts_has_a_value_and_the_report_names_it() {
     world.settle();
     let report = |world: &World, number| world.engine.report(&Part::Link(0, number)).cloned();
     assert_eq!(report(&world, 1).as_deref(), Some("made"));
-    assert_eq!(
-        report(&world, 2).as_deref(),
-        Some("address 7 is that of Link(0, 1)")
-    );
+    assert_eq!(report(&world, 2).as_deref(), Some("address 7 is that of Link(0, 1)"));
     let policies = |world: &World| {
         let policies = world.rows::<LogicalRouterPolicy>();
-        policies
-            .into_iter()
-            .map(|(_, policy)| policy.r#match)
-            .collect::<Vec<_>>()
+        policies.into_iter().map(|(_, policy)| policy.r#match).collect::<Vec<_>>()
     };
     assert_eq!(world.rows::<LogicalRouterPort>().len(), 1);
     assert_eq!(policies(&world), ["1"]);
@@ -166,10 +150,7 @@ fn a_shared_value_that_stays_the_same_makes_nothing_pending() {
     world.settle();
     // A site whose value stays the same.
     let former = world.inputs.sites[&1].clone();
-    let other = Site {
-        members: 1,
-        ..Site::clone(&former)
-    };
+    let other = Site { members: 1, ..Site::clone(&former) };
     world.inputs.sites.insert(1, Arc::new(other));
     world.pass(false);
     assert!(world.engine.evaluated_parts() <= 3 + 20);
@@ -206,9 +187,7 @@ fn a_row_is_found_by_its_id_within_its_part() {
     world.settle();
     let matches = |world: &World| -> Vec<(Ref<LogicalRouterPolicy>, String)> {
         let policies = world.rows::<LogicalRouterPolicy>().into_iter();
-        policies
-            .map(|(row, policy)| (row, policy.r#match))
-            .collect()
+        policies.map(|(row, policy)| (row, policy.r#match)).collect()
     };
     let before = matches(&world);
     assert_eq!(before.len(), 4);
@@ -224,10 +203,7 @@ fn a_kept_row_keeps_its_name_from_later_parts() {
     world.happen(&site(0, 0, 0));
     world.happen(&node(3, 1));
     world.settle();
-    let frozen = Node {
-        is_frozen: true,
-        ..crate::node(9, 0)
-    };
+    let frozen = Node { is_frozen: true, ..crate::node(9, 0) };
     world.happen(&Event::Node(3, Some(frozen)));
     world.happen(&site(1, 0, 0));
     world.happen(&node(0, 2));

@@ -90,14 +90,8 @@ fn input_event() -> impl Strategy<Value = Event> {
         has_group,
         members,
     });
-    let node =
-        (0..4_u8, 0..3_u8, prop::bool::weighted(0.2)).prop_map(|(address, routes, is_frozen)| {
-            Node {
-                address,
-                routes,
-                is_frozen,
-            }
-        });
+    let node = (0..4_u8, 0..3_u8, prop::bool::weighted(0.2))
+        .prop_map(|(address, routes, is_frozen)| Node { address, routes, is_frozen });
     prop_oneof![
         3 => (0..4_u8, prop::option::weighted(0.7, site)).prop_map(|(n, site)| Event::Site(n, site)),
         4 => (0..5_u8, prop::option::weighted(0.7, node)).prop_map(|(n, node)| Event::Node(n, node)),
@@ -107,10 +101,7 @@ fn input_event() -> impl Strategy<Value = Event> {
 
 fn event() -> impl Strategy<Value = Event> {
     let edit = (prop::sample::select(EDITS.to_vec()), 0..20_usize);
-    prop_oneof![
-        input_event(),
-        edit.prop_map(|(edit, place)| Event::Edit(edit, place)),
-    ]
+    prop_oneof![input_event(), edit.prop_map(|(edit, place)| Event::Edit(edit, place)),]
 }
 
 struct World {
@@ -231,22 +222,11 @@ impl World {
                 let (from, former) = &routers[place % routers.len()];
                 let (to, _) = &routers[(place + 1) % routers.len()];
                 let mut txn = TxnBuilder::new(&self.snapshot());
-                txn.remove(*from, LogicalRouter::PORTS, former.ports.clone())
+                txn.remove(*from, LogicalRouter::PORTS, former.ports.clone()).unwrap();
+                txn.add(*to, LogicalRouter::PORTS, former.ports.clone()).unwrap();
+                txn.remove(*from, LogicalRouter::STATIC_ROUTES, former.static_routes.clone())
                     .unwrap();
-                txn.add(*to, LogicalRouter::PORTS, former.ports.clone())
-                    .unwrap();
-                txn.remove(
-                    *from,
-                    LogicalRouter::STATIC_ROUTES,
-                    former.static_routes.clone(),
-                )
-                .unwrap();
-                txn.add(
-                    *to,
-                    LogicalRouter::STATIC_ROUTES,
-                    former.static_routes.clone(),
-                )
-                .unwrap();
+                txn.add(*to, LogicalRouter::STATIC_ROUTES, former.static_routes.clone()).unwrap();
                 self.database.transact(txn.finish().operations()).unwrap();
             }
             Edit::PortsGone => self.modify(place, |router: &mut LogicalRouter| {
@@ -270,8 +250,7 @@ impl World {
                 let mut txn = TxnBuilder::new(&self.snapshot());
                 let route = txn.insert(&routes[place % routes.len()].1).unwrap();
                 let router = routers[place % routers.len()].0;
-                txn.add(router, LogicalRouter::STATIC_ROUTES, [route])
-                    .unwrap();
+                txn.add(router, LogicalRouter::STATIC_ROUTES, [route]).unwrap();
                 self.database.transact(txn.finish().operations()).unwrap();
             }
             Edit::RoutePrefix => self.modify(place, |route: &mut LogicalRouterStaticRoute| {
@@ -311,10 +290,7 @@ impl World {
             Edit::RouterGone => self.delete::<LogicalRouter>(place),
             Edit::RouterTwice => {
                 let name = format!("router{}", place % 4);
-                self.insert(&LogicalRouter {
-                    name,
-                    ..LogicalRouter::default()
-                });
+                self.insert(&LogicalRouter { name, ..LogicalRouter::default() });
             }
             Edit::CoppGone => {
                 for place in 0..self.rows::<LogicalRouter>().len() {
@@ -332,17 +308,12 @@ impl World {
             }
             Edit::SwitchComes => {
                 let name = format!("switch{}", place % 4);
-                self.insert(&LogicalSwitch {
-                    name,
-                    ..LogicalSwitch::default()
-                });
+                self.insert(&LogicalSwitch { name, ..LogicalSwitch::default() });
             }
             Edit::SwitchGone => self.delete::<LogicalSwitch>(place),
             Edit::SwitchWithoutGroups => self.modify(place, |switch: &mut LogicalSwitch| {
                 switch.load_balancer_group.clear();
-                switch
-                    .external_ids
-                    .insert("theirs".to_owned(), "1".to_owned());
+                switch.external_ids.insert("theirs".to_owned(), "1".to_owned());
             }),
         }
     }
@@ -367,19 +338,12 @@ impl World {
 /// All rows, without UUIDs.
 fn dump(world: &World) -> Vec<String> {
     let ports: BTreeMap<_, _> = world.rows::<LogicalRouterPort>().into_iter().collect();
-    let routes: BTreeMap<_, _> = world
-        .rows::<LogicalRouterStaticRoute>()
-        .into_iter()
-        .collect();
+    let routes: BTreeMap<_, _> = world.rows::<LogicalRouterStaticRoute>().into_iter().collect();
     let mut lines = Vec::new();
     for (_, router) in world.rows::<LogicalRouter>() {
         let mut ports: Vec<_> = router.ports.iter().map(|port| &ports[port]).collect();
         ports.sort_by_key(|port| &port.name);
-        let mut routes: Vec<_> = router
-            .static_routes
-            .iter()
-            .map(|route| &routes[route])
-            .collect();
+        let mut routes: Vec<_> = router.static_routes.iter().map(|route| &routes[route]).collect();
         routes.sort_by_key(|route| format!("{route:?}"));
         let plain = LogicalRouter {
             ports: [].into(),
@@ -388,10 +352,7 @@ fn dump(world: &World) -> Vec<String> {
             copp: None,
             ..router.clone()
         };
-        lines.push(format!(
-            "{plain:?} {} {ports:?} {routes:?}",
-            router.copp.is_some()
-        ));
+        lines.push(format!("{plain:?} {} {ports:?} {routes:?}", router.copp.is_some()));
     }
     let policies = world.rows::<LogicalRouterPolicy>();
     lines.extend(policies.iter().map(|(_, policy)| format!("{policy:?}")));
@@ -458,11 +419,7 @@ proptest! {
 }
 
 fn node(address: u8, routes: u8) -> Node {
-    Node {
-        address,
-        routes,
-        is_frozen: false,
-    }
+    Node { address, routes, is_frozen: false }
 }
 
 fn large(sites: u8, nodes: u8) -> World {
@@ -559,19 +516,11 @@ fn the_first_of_two_parts_has_a_row_whoever_came_first() {
     world.happen(&Event::Node(0, Some(node(5, 0))));
     world.settle();
     assert_eq!(owner(&world), "0");
-    assert!(
-        world
-            .engine
-            .refused()
-            .any(|(part, _)| *part == farm::Part::Link(1, 0))
-    );
+    assert!(world.engine.refused().any(|(part, _)| *part == farm::Part::Link(1, 0)));
     world.inputs.sites.remove(&0);
     world.settle();
-    let names: Vec<String> = world
-        .rows::<LogicalRouterPort>()
-        .into_iter()
-        .map(|(_, port)| port.name)
-        .collect();
+    let names: Vec<String> =
+        world.rows::<LogicalRouterPort>().into_iter().map(|(_, port)| port.name).collect();
     assert!(names.contains(&port_name(1, 0)));
     assert_eq!(world.engine.refused().count(), 0);
 }

@@ -69,11 +69,7 @@ impl Farming {
         };
         let mut row = rows.put(self.crowds, &set);
         if site.has_group {
-            row.phases(Phases {
-                come: Phase(0),
-                change: Phase(4),
-                go: Phase(1),
-            });
+            row.phases(Phases { come: Phase(0), change: Phase(4), go: Phase(1) });
         }
     }
 

@@ -25,25 +25,17 @@ fn a_taken_address_or_node_port_is_named_and_comes_free_with_its_service() {
         ]
     );
     let names = |world: &World| world.vips().into_keys().collect::<Vec<_>>();
-    assert_eq!(
-        names(&world),
-        ["a_TCP_cluster", "a_TCP_node_router+switch_n1"]
-    );
+    assert_eq!(names(&world), ["a_TCP_cluster", "a_TCP_node_router+switch_n1"]);
     world.inputs.remove_service(&key("a"));
     world.pass();
-    assert_eq!(
-        names(&world),
-        ["b_TCP_cluster", "b_TCP_node_router+switch_n1"]
-    );
+    assert_eq!(names(&world), ["b_TCP_cluster", "b_TCP_node_router+switch_n1"]);
     assert_eq!(world.problems(), Vec::<String>::new());
 }
 
 #[test]
 fn rows_stay_while_their_network_cannot_be_read() {
     let mut world = World::new();
-    world
-        .inputs
-        .put_service(service("web", "10.96.0.7", vec![port(80, None)]));
+    world.inputs.put_service(service("web", "10.96.0.7", vec![port(80, None)]));
     world.pass();
     set_networks(&mut world.inputs, &networks("{"));
     world.pass();
@@ -71,27 +63,18 @@ fn load_balancers_of_ovn_kubernetes_stay_as_they_are() {
         txn.insert(&LoadBalancer {
             name: format!("blue_l3_Service_blue/{name}_TCP_cluster"),
             vips: vips([("10.96.0.7:80", "10.10.9.9:8080")]),
-            external_ids: ids
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into(),
+            external_ids: ids.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             ..LoadBalancer::default()
         })
         .unwrap();
     }
     world.database.transact(txn.finish().operations()).unwrap();
     let before = world.vips();
-    world
-        .inputs
-        .put_service(service("web", "10.96.0.7", vec![port(80, None)]));
-    world
-        .inputs
-        .put_service(service("new", "10.96.0.8", vec![port(80, None)]));
+    world.inputs.put_service(service("web", "10.96.0.7", vec![port(80, None)]));
+    world.inputs.put_service(service("new", "10.96.0.8", vec![port(80, None)]));
     world.pass();
     let mut after = world.vips();
-    assert_eq!(
-        after.remove("new_TCP_cluster"),
-        Some(vips([("10.96.0.8:80", "")]))
-    );
+    assert_eq!(after.remove("new_TCP_cluster"), Some(vips([("10.96.0.8:80", "")])));
     assert_eq!(after, before);
 }
 
@@ -119,9 +102,7 @@ fn a_service_that_all_networks_reach_has_no_load_balancers_in_its_own() {
     world.inputs = ZoneObjects::new("n1", &settings);
     set_networks(&mut world.inputs, &networks(CONFIG));
     for (name, address) in [("dns", "10.96.0.10"), ("web", "10.96.0.7")] {
-        world
-            .inputs
-            .put_service(service(name, address, vec![port(53, None)]));
+        world.inputs.put_service(service(name, address, vec![port(53, None)]));
     }
     world.pass();
     let made = world.vips();
@@ -134,20 +115,15 @@ fn only_the_load_balancer_of_local_endpoints_skips_snat() {
     let mut web = service("web", "10.96.0.7", vec![port(80, Some(30_080))]);
     web.is_external_local = true;
     world.inputs.put_service(web);
-    world
-        .inputs
-        .put_slice(slice("web", "s", 8080, &[("10.10.2.3", "n1")]));
+    world.inputs.put_slice(slice("web", "s", 8080, &[("10.10.2.3", "n1")]));
     world.pass();
     let rows = world.rows::<LoadBalancer>().into_iter();
     let skips = rows.map(|row| {
         let (_, scope) = row.name.split_once("_TCP_").unwrap();
         (scope.to_owned(), row.options["skip_snat"].clone())
     });
-    let expected = [
-        ("cluster", "false"),
-        ("node_local_router_n1", "true"),
-        ("node_switch_n1", "false"),
-    ];
+    let expected =
+        [("cluster", "false"), ("node_local_router_n1", "true"), ("node_switch_n1", "false")];
     let expected = expected.map(|(scope, skips)| (scope.to_owned(), skips.to_owned()));
     assert_eq!(skips.collect::<BTreeMap<_, _>>(), expected.into());
 }
@@ -171,15 +147,8 @@ fn an_affinity_of_a_day_is_a_hash_and_a_shorter_one_a_timeout() {
         };
         let found = row.options.get("affinity_timeout");
         assert_eq!(found.map(String::as_str), option);
-        let hash = [
-            LoadBalancerSelectionFields::IpSrc,
-            LoadBalancerSelectionFields::IpDst,
-        ];
-        let hash = if has_hash {
-            hash.into()
-        } else {
-            BTreeSet::new()
-        };
+        let hash = [LoadBalancerSelectionFields::IpSrc, LoadBalancerSelectionFields::IpDst];
+        let hash = if has_hash { hash.into() } else { BTreeSet::new() };
         assert_eq!(row.selection_fields, hash, "{timeout:?}");
     }
 }

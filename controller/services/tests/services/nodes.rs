@@ -12,30 +12,18 @@ use crate::world::{
 #[test]
 fn a_gateway_router_reaches_its_own_host_at_the_masquerade_address() {
     let mut world = World::new();
-    world
-        .inputs
-        .put_service(service("web", "10.96.0.7", vec![port(80, None)]));
-    let endpoints = [
-        ("10.10.2.3", "n1"),
-        ("172.18.0.2", "n1"),
-        ("172.18.0.3", "n2"),
-    ];
+    world.inputs.put_service(service("web", "10.96.0.7", vec![port(80, None)]));
+    let endpoints = [("10.10.2.3", "n1"), ("172.18.0.2", "n1"), ("172.18.0.3", "n2")];
     world.inputs.put_slice(slice("web", "s", 8080, &endpoints));
     world.pass();
     let expected = BTreeMap::from([
         (
             "web_TCP_node_router_n1".to_owned(),
-            vips([(
-                "10.96.0.7:80",
-                "10.10.2.3:8080,169.254.0.2:8080,172.18.0.3:8080",
-            )]),
+            vips([("10.96.0.7:80", "10.10.2.3:8080,169.254.0.2:8080,172.18.0.3:8080")]),
         ),
         (
             "web_TCP_node_switch_n1".to_owned(),
-            vips([(
-                "10.96.0.7:80",
-                "10.10.2.3:8080,172.18.0.2:8080,172.18.0.3:8080",
-            )]),
+            vips([("10.96.0.7:80", "10.10.2.3:8080,172.18.0.2:8080,172.18.0.3:8080")]),
         ),
     ]);
     assert_eq!(world.vips(), expected);
@@ -44,14 +32,9 @@ fn a_gateway_router_reaches_its_own_host_at_the_masquerade_address() {
     assert_eq!(world.rows::<LogicalRouter>()[0].load_balancer.len(), 1);
 
     // Without hosts among the endpoints, the load balancer is that of the whole network again.
-    world
-        .inputs
-        .put_slice(slice("web", "s", 8080, &endpoints[..1]));
+    world.inputs.put_slice(slice("web", "s", 8080, &endpoints[..1]));
     world.pass();
-    assert_eq!(
-        world.vips().into_keys().collect::<Vec<_>>(),
-        ["web_TCP_cluster"]
-    );
+    assert_eq!(world.vips().into_keys().collect::<Vec<_>>(), ["web_TCP_cluster"]);
     assert!(world.rows::<LogicalSwitch>()[0].load_balancer.is_empty());
     let groups = world.rows::<LoadBalancerGroup>();
     assert_eq!(groups[0].load_balancer.len(), 1);
@@ -93,12 +76,7 @@ fn a_node_without_gateway_has_rules_on_its_switch_only() {
     let mut web = service("web", "10.96.0.7", vec![port(80, Some(30_080))]);
     web.is_internal_local = true;
     world.inputs.put_service(web);
-    world.inputs.put_slice(slice(
-        "web",
-        "s",
-        8080,
-        &[("10.10.2.3", "n1"), ("10.10.3.3", "n2")],
-    ));
+    world.inputs.put_slice(slice("web", "s", 8080, &[("10.10.2.3", "n1"), ("10.10.3.3", "n2")]));
     world.pass();
     let expected = BTreeMap::from([(
         "web_TCP_node_switch_n1".to_owned(),
@@ -111,9 +89,7 @@ fn a_node_without_gateway_has_rules_on_its_switch_only() {
 fn put_service_of_host(world: &mut World) {
     let ports = vec![port(80, Some(30_080))];
     world.inputs.put_service(service("web", "10.96.0.7", ports));
-    world
-        .inputs
-        .put_slice(slice("web", "s", 8080, &[("172.18.0.3", "n2")]));
+    world.inputs.put_slice(slice("web", "s", 8080, &[("172.18.0.3", "n2")]));
 }
 
 #[test]
@@ -130,10 +106,7 @@ fn a_node_without_chassis_id_has_no_gateway_yet() {
 
     put_node(&mut world.inputs, "n1", annotations("n1", 2));
     world.pass();
-    let both = vips([
-        ("10.96.0.7:80", "172.18.0.3:8080"),
-        ("172.18.0.2:30080", "172.18.0.3:8080"),
-    ]);
+    let both = vips([("10.96.0.7:80", "172.18.0.3:8080"), ("172.18.0.2:30080", "172.18.0.3:8080")]);
     let expected = [("web_TCP_node_router+switch_n1".to_owned(), both)];
     assert_eq!(world.vips(), expected.into());
 }
@@ -155,18 +128,14 @@ fn ports_without_node_ports_and_nodes_that_forward_none_have_no_rules_of_nodes()
         let addresses = r#""ip-addresses":["172.18.0.2/16"],"next-hops":["172.18.0.1"]"#;
         format!(r#"{{"default":{{"mode":"shared",{addresses},"node-port-enable":"{is_on}"}}}}"#)
     };
-    for (node_port, forwards, is_made) in [
-        (Some(30_080), true, true),
-        (Some(30_080), false, false),
-        (None, true, false),
-    ] {
+    for (node_port, forwards, is_made) in
+        [(Some(30_080), true, true), (Some(30_080), false, false), (None, true, false)]
+    {
         let mut world = World::new();
         let mut of_node = annotations("n1", 2);
         of_node.insert(GATEWAY, gateway(forwards));
         put_node(&mut world.inputs, "n1", of_node);
-        world
-            .inputs
-            .put_service(service("web", "10.96.0.7", vec![port(80, node_port)]));
+        world.inputs.put_service(service("web", "10.96.0.7", vec![port(80, node_port)]));
         world.pass();
         let name = "web_TCP_node_router+switch_n1";
         assert_eq!(world.vips().contains_key(name), is_made, "{node_port:?}");
@@ -183,12 +152,8 @@ fn node_ports_and_endpoints_of_hosts_have_all_addresses_of_the_annotation() {
         of_node.insert(HOST_CIDRS, addresses);
         put_node(&mut world.inputs, name, of_node);
     }
-    world
-        .inputs
-        .put_service(service("web", "10.96.0.7", vec![port(80, Some(30_080))]));
-    world
-        .inputs
-        .put_slice(slice("web", "s", 8080, &[("192.168.5.3", "n2")]));
+    world.inputs.put_service(service("web", "10.96.0.7", vec![port(80, Some(30_080))]));
+    world.inputs.put_slice(slice("web", "s", 8080, &[("192.168.5.3", "n2")]));
     world.pass();
     let made = world.vips();
     let rules = &made["web_TCP_node_router+switch_n1"];

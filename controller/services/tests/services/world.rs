@@ -23,10 +23,7 @@ pub(crate) const CONFIG: &str = r#"{"cniVersion":"1.1.0","joinSubnet":"100.65.0.
 /// The networks of namespace `blue` with this configuration.
 pub(crate) fn networks(config: &str) -> Networks {
     let definition = AttachmentDefinition {
-        key: NadKey {
-            namespace: "blue".to_owned(),
-            name: "l3".to_owned(),
-        },
+        key: NadKey { namespace: "blue".to_owned(), name: "l3".to_owned() },
         config: Some(config),
         network_id: Some("1"),
         network_name: None,
@@ -55,9 +52,7 @@ pub(crate) fn annotations(name: &str, id: u8) -> BTreeMap<&'static str, String> 
 
 pub(crate) fn put_node(inputs: &mut ZoneObjects, name: &str, annotations: BTreeMap<&str, String>) {
     let annotations = annotations.into_iter();
-    let annotations = annotations
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect();
+    let annotations = annotations.map(|(key, value)| (key.to_owned(), value)).collect();
     inputs.put_node(NodeObject {
         name,
         created: None,
@@ -67,10 +62,7 @@ pub(crate) fn put_node(inputs: &mut ZoneObjects, name: &str, annotations: BTreeM
 }
 
 pub(crate) fn key(name: &str) -> ServiceKey {
-    ServiceKey {
-        namespace: "blue".into(),
-        name: name.into(),
-    }
+    ServiceKey { namespace: "blue".into(), name: name.into() }
 }
 
 pub(crate) fn port(port: u16, node_port: Option<u16>) -> ServicePort {
@@ -115,11 +107,7 @@ pub(crate) fn slice(
         name: name.into(),
         network: Some("blue_l3".to_owned()),
         endpoints: endpoints.collect(),
-        ports: vec![EndpointPort {
-            name: String::new(),
-            protocol: Protocol::Tcp,
-            port,
-        }],
+        ports: vec![EndpointPort { name: String::new(), protocol: Protocol::Tcp, port }],
     }
 }
 
@@ -143,49 +131,30 @@ impl World {
             ..LoadBalancerGroup::default()
         })
         .unwrap();
-        txn.insert(&LogicalRouter {
-            name: "GR_blue_l3_n1".to_owned(),
-            ..LogicalRouter::default()
-        })
-        .unwrap();
-        txn.insert(&LogicalSwitch {
-            name: "blue_l3_n1".to_owned(),
-            ..LogicalSwitch::default()
-        })
-        .unwrap();
+        txn.insert(&LogicalRouter { name: "GR_blue_l3_n1".to_owned(), ..LogicalRouter::default() })
+            .unwrap();
+        txn.insert(&LogicalSwitch { name: "blue_l3_n1".to_owned(), ..LogicalSwitch::default() })
+            .unwrap();
         database.transact(txn.finish().operations()).unwrap();
         let mut inputs = ZoneObjects::new("n1", &ClusterSettings::default());
         set_networks(&mut inputs, &networks(CONFIG));
         put_node(&mut inputs, "n1", annotations("n1", 2));
         put_node(&mut inputs, "n2", annotations("n2", 3));
-        Self {
-            database,
-            controller: Engine::new(UuidSource::seeded(2)),
-            inputs,
-        }
+        Self { database, controller: Engine::new(UuidSource::seeded(2)), inputs }
     }
 
     /// Plans, commits, and makes sure that neither this controller nor a new one finds more to do.
     pub(crate) fn pass(&mut self) {
         let snapshot = self.database.snapshot();
-        let change = self
-            .controller
-            .plan(&self.inputs, &snapshot)
-            .into_change()
-            .unwrap();
+        let change = self.controller.plan(&self.inputs, &snapshot).into_change().unwrap();
         if let Some(transaction) = change.transaction {
             self.database.transact(transaction.operations()).unwrap();
         }
         let snapshot = self.database.snapshot();
         let mut fresh = Engine::<Services>::new(UuidSource::seeded(3));
         for controller in [&mut self.controller, &mut fresh] {
-            let again = controller
-                .plan(&self.inputs, &snapshot)
-                .into_change()
-                .unwrap();
-            let again = again
-                .transaction
-                .map(|transaction| transaction.operations().to_vec());
+            let again = controller.plan(&self.inputs, &snapshot).into_change().unwrap();
+            let again = again.transaction.map(|transaction| transaction.operations().to_vec());
             assert!(again.is_none(), "{again:?}");
         }
     }
@@ -213,7 +182,5 @@ impl World {
 }
 
 pub(crate) fn vips<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
-    pairs
-        .map(|(vip, backends)| (vip.to_owned(), backends.to_owned()))
-        .into()
+    pairs.map(|(vip, backends)| (vip.to_owned(), backends.to_owned())).into()
 }

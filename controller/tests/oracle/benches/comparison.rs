@@ -40,9 +40,7 @@ fn main() -> ExitCode {
     println!("{SEED_VARIABLE}={seed}");
     let recordings = |kind: &str, folder: &Path| {
         let states = RecordedState::read_folder(folder);
-        report(kind, || {
-            ask_recorded(&release, &states, wanted, &mut Random::new(seed))
-        })
+        report(kind, || ask_recorded(&release, &states, wanted, &mut Random::new(seed)))
     };
     if let Some(folder) = env::var_os(RECORDINGS_VARIABLE) {
         let is_same = recordings("recordings", Path::new(&folder));
@@ -66,10 +64,7 @@ fn main() -> ExitCode {
             ask_clusters(&release, wanted, &mut Random::new(seed))
         }));
     }
-    for folder in ["udn", "udn_full"]
-        .into_iter()
-        .filter(|kind| is_wanted(kind))
-    {
+    for folder in ["udn", "udn_full"].into_iter().filter(|kind| is_wanted(kind)) {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reconcile/tests/golden");
         kinds.push(recordings(folder, &golden.join(folder)));
     }

@@ -35,26 +35,14 @@ impl ArpRequest {
             "eth.dst == {mac} && arp.op == 2 && arp.spa == {target} && arp.tha == {mac} && \
              arp.tpa == {address}"
         );
-        Self {
-            port: port.to_owned(),
-            expression,
-            reply,
-            owner: None,
-        }
+        Self { port: port.to_owned(), expression, reply, owner: None }
     }
 
     /// The request with the machine that has the address: its switch, its port and its MAC address.
     #[must_use]
     pub fn owned_by(self, [switch, port, mac]: [&str; 3]) -> Self {
-        let owner = Owner {
-            switch: switch.to_owned(),
-            port: port.to_owned(),
-            mac: mac.to_owned(),
-        };
-        Self {
-            owner: Some(owner),
-            ..self
-        }
+        let owner = Owner { switch: switch.to_owned(), port: port.to_owned(), mac: mac.to_owned() };
+        Self { owner: Some(owner), ..self }
     }
 
     /// `true` if the sender gets a reply: of a switch or router, or of the machine that gets the

@@ -56,11 +56,7 @@ impl ClusterText {
             0 => GatewayMode::Shared,
             _ => GatewayMode::Local,
         };
-        let features = [
-            Feature::Multicast,
-            Feature::EgressFirewall,
-            Feature::EgressIp,
-        ];
+        let features = [Feature::Multicast, Feature::EgressFirewall, Feature::EgressIp];
         let features = features.into_iter().filter(|_| random.chance(40)).collect();
         let nodes = (1..=1 + random.below(3)).map(|number| format!("n{number}"));
         let nodes = nodes.collect();
@@ -98,12 +94,7 @@ impl Builder<'_> {
     fn build(&mut self) {
         for node in self.nodes.clone() {
             let labels = json!({"k8s.ovn.org/egress-assignable": ""});
-            self.add(
-                "v1",
-                "Node",
-                &json!({"name": node, "labels": labels}),
-                &json!({}),
-            );
+            self.add("v1", "Node", &json!({"name": node, "labels": labels}), &json!({}));
         }
         self.add_default_services();
         let is_overlapping = self.random.chance(15);
@@ -152,12 +143,7 @@ impl Builder<'_> {
         self.add_service("default", "kubernetes", &addresses, json!({"ports": ports}));
         let addresses = self.per_family("10.96.0.10", "fd00:10:96::a");
         let ports = json!([{"name": "dns", "protocol": "UDP", "port": 53}]);
-        self.add_service(
-            "kube-system",
-            "kube-dns",
-            &addresses,
-            json!({"ports": ports}),
-        );
+        self.add_service("kube-system", "kube-dns", &addresses, json!({"ports": ports}));
     }
 
     fn add_service(&mut self, namespace: &str, name: &str, addresses: &[String], mut spec: Value) {
@@ -186,8 +172,7 @@ impl Builder<'_> {
         let mut labels = self.labels();
         labels[PRIMARY_LABEL] = json!("");
         labels["team"] = json!(format!("t{number}"));
-        self.items
-            .push(json!({"apiVersion": "v1", "kind": "Namespace",
+        self.items.push(json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": name, "labels": labels}}));
         let network = self.network(range, "Primary");
         let labels = self.labels();
@@ -196,12 +181,7 @@ impl Builder<'_> {
             let metadata = json!({"name": format!("net{number}"), "labels": labels});
             let selector = json!({"matchLabels": {"team": format!("t{number}")}});
             let spec = json!({"namespaceSelector": selector, "network": network});
-            self.add(
-                "k8s.ovn.org/v1",
-                "ClusterUserDefinedNetwork",
-                &metadata,
-                &spec,
-            );
+            self.add("k8s.ovn.org/v1", "ClusterUserDefinedNetwork", &metadata, &spec);
         } else {
             let metadata = json!({"name": "net", "namespace": name, "labels": labels});
             self.add("k8s.ovn.org/v1", "UserDefinedNetwork", &metadata, &network);
@@ -219,10 +199,7 @@ impl Builder<'_> {
     fn network(&mut self, range: usize, role: &str) -> Value {
         let second = 10 + range;
         let ranges = |ipv6_length: u8| {
-            (
-                format!("10.{second}.0.0/16"),
-                format!("fd{second}::/{ipv6_length}"),
-            )
+            (format!("10.{second}.0.0/16"), format!("fd{second}::/{ipv6_length}"))
         };
         if self.random.chance(50) {
             let (ipv4, ipv6) = ranges(48);
@@ -243,12 +220,7 @@ impl Builder<'_> {
         let spec = json!({"namespaceSelector": {"matchLabels": {"team": "t0"}},
             "network": {"topology": "Localnet", "localnet": localnet}});
         let metadata = json!({"name": "lan"});
-        self.add(
-            "k8s.ovn.org/v1",
-            "ClusterUserDefinedNetwork",
-            &metadata,
-            &spec,
-        );
+        self.add("k8s.ovn.org/v1", "ClusterUserDefinedNetwork", &metadata, &spec);
         self.namespaces[0].secondary.push("lan".to_owned());
     }
 
@@ -273,24 +245,12 @@ impl Builder<'_> {
             let metadata = json!({"name": "secondary", "namespace": namespace,
                 "annotations": {"k8s.v1.cni.cncf.io/policy-for": networks}});
             let spec = self.policy();
-            self.add(
-                "k8s.cni.cncf.io/v1beta1",
-                "MultiNetworkPolicy",
-                &metadata,
-                &spec,
-            );
+            self.add("k8s.cni.cncf.io/v1beta1", "MultiNetworkPolicy", &metadata, &spec);
         }
         if self.random.chance(20) {
-            let rules: Vec<_> = (0..=self.random.below(3))
-                .map(|_| self.firewall_rule())
-                .collect();
+            let rules: Vec<_> = (0..=self.random.below(3)).map(|_| self.firewall_rule()).collect();
             let metadata = json!({"name": "default", "namespace": namespace});
-            self.add(
-                "k8s.ovn.org/v1",
-                "EgressFirewall",
-                &metadata,
-                &json!({"egress": rules}),
-            );
+            self.add("k8s.ovn.org/v1", "EgressFirewall", &metadata, &json!({"egress": rules}));
         }
         if self.random.chance(20) {
             self.add_egress_ip(number);
@@ -351,9 +311,8 @@ impl Builder<'_> {
                 continue;
             }
             types.push(direction);
-            let rules: Vec<_> = (0..self.random.below(3))
-                .map(|_| self.policy_rule(peers))
-                .collect();
+            let rules: Vec<_> =
+                (0..self.random.below(3)).map(|_| self.policy_rule(peers)).collect();
             spec[field] = json!(rules);
         }
         spec["policyTypes"] = json!(types);
@@ -412,15 +371,12 @@ impl Builder<'_> {
     }
 
     fn add_egress_ip(&mut self, number: usize) {
-        let address = self.per_family(
-            &format!("172.18.0.{}", 200 + number),
-            &format!("fd18::{number}"),
-        );
+        let address =
+            self.per_family(&format!("172.18.0.{}", 200 + number), &format!("fd18::{number}"));
         let node = self.random.pick(&self.nodes).clone();
         let mark = (50_000 + number).to_string();
         let selector = self.selector();
-        self.items
-            .push(json!({"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP",
+        self.items.push(json!({"apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP",
             "metadata": {"name": format!("eip{number}"),
                 "annotations": {"k8s.ovn.org/egressip-mark": mark}},
             "spec": {"egressIPs": [address[0]], "podSelector": selector,
@@ -448,11 +404,6 @@ impl Builder<'_> {
                     "clusterUserDefinedNetworkSelector": {"networkSelector": selector}},
                 {"networkSelectionType": "PrimaryUserDefinedNetworks",
                     "primaryUserDefinedNetworkSelector": {"namespaceSelector": selector}}]});
-        self.add(
-            "k8s.ovn.org/v1",
-            "ClusterNetworkConnect",
-            &json!({"name": name}),
-            &spec,
-        );
+        self.add("k8s.ovn.org/v1", "ClusterNetworkConnect", &json!({"name": name}), &spec);
     }
 }

@@ -87,9 +87,7 @@ impl Tally {
 /// # Panics
 /// The database has no such sender.
 pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, tally: &mut Tally) {
-    let answer = northbound
-        .answer(&asked.question)
-        .expect("the question names a port");
+    let answer = northbound.answer(&asked.question).expect("the question names a port");
     let Some(packet) = &asked.packet else {
         tally.asked += 1;
         if answer.verdict == Verdict::Unanswered || is_stopped_at_once(&answer) {
@@ -207,10 +205,7 @@ fn describe(answer: &Answer, expected: &str) -> String {
 /// `true` if the request of a router goes to the port to which the switch sends the packet, so that
 /// the machine has to answer itself.
 fn is_asked(answer: &Answer, outcome: &TraceOutcome) -> bool {
-    let mut ports = answer
-        .hops
-        .iter()
-        .filter_map(|hop| hop.decision.strip_prefix("to port "));
+    let mut ports = answer.hops.iter().filter_map(|hop| hop.decision.strip_prefix("to port "));
     ports.any(|port| outcome.asked.iter().any(|asked| asked == port))
 }
 
@@ -252,10 +247,7 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, mac: M
     let sender = question.sender.port.as_deref().unwrap_or_default();
     let is_back = outcome.outputs.iter().any(|port| port == sender);
     let source = answer.source.map(|source| source.to_string());
-    let goes_out = answer
-        .out
-        .as_ref()
-        .is_some_and(|out| outcome.outputs.contains(out));
+    let goes_out = answer.out.as_ref().is_some_and(|out| outcome.outputs.contains(out));
     match answer.verdict {
         Verdict::Reaches | Verdict::Leaves => {
             goes_out && (source == outcome.source || has_hidden_source(answer))

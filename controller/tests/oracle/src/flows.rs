@@ -94,16 +94,9 @@ fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
 #[test]
 fn variables_and_actions_are_replaced() {
     let variables = [("VIP_1".to_owned(), "10.0.0.1".to_owned())].into();
-    assert_eq!(
-        expand("ip4.dst == ^VIP_1 && ^NO", &variables),
-        "ip4.dst == 10.0.0.1 && ^NO"
-    );
+    assert_eq!(expand("ip4.dst == ^VIP_1 && ^NO", &variables), "ip4.dst == 10.0.0.1 && ^NO");
     for (actions, is_first, expected) in [
-        (
-            "next;",
-            true,
-            "ct_clear; xxreg0 = 0; xxreg1 = 0; reg8 = 0; reg9 = 0; next;",
-        ),
+        ("next;", true, "ct_clear; xxreg0 = 0; xxreg1 = 0; reg8 = 0; reg9 = 0; next;"),
         ("next;", false, "next;"),
         ("drop;", true, "drop;"),
         ("ct_snat;", false, "ct_next;"),

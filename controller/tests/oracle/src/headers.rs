@@ -25,13 +25,7 @@ pub(crate) struct Headers<'a> {
 impl Headers<'_> {
     /// The fields of the packet.
     pub(crate) fn expression(&self) -> String {
-        let Self {
-            port,
-            macs: [mac, target_mac],
-            source,
-            destination,
-            protocol,
-        } = self;
+        let Self { port, macs: [mac, target_mac], source, destination, protocol } = self;
         let version = if source.is_ipv4() { 4 } else { 6 };
         let transport = match protocol {
             Protocol::Icmp if source.is_ipv4() => "icmp4.type == 8 && icmp4.code == 0".to_owned(),

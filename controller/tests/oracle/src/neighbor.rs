@@ -61,11 +61,8 @@ pub(crate) fn is_answered(trace: &mut TraceServer, packet: &TracedPacket, text: 
     let Some((datapath, port)) = summary.as_deref().and_then(read_place) else {
         return false;
     };
-    let answer = trace.trace_as(
-        Format::Detailed,
-        &datapath,
-        &request.expression(&port, ROUTER_SOURCE),
-    );
+    let answer =
+        trace.trace_as(Format::Detailed, &datapath, &request.expression(&port, ROUTER_SOURCE));
     // It ends where a router answers for an address of its own.
     answer.is_none_or(|text| text.contains(ANSWER))
 }
@@ -77,23 +74,15 @@ pub(crate) fn is_silent(trace: &mut TraceServer, packet: &TracedPacket, output: 
         let (_, rest) = packet.expression.split_once(&format!("{name} == "))?;
         Some(rest.split(" && ").next()?.trim_matches('"').to_owned())
     };
-    let fields = (
-        field("inport"),
-        field("eth.src"),
-        field("eth.dst"),
-        field("ip6.src"),
-        field("ip6.dst"),
-    );
+    let fields =
+        (field("inport"), field("eth.src"), field("eth.dst"), field("ip6.src"), field("ip6.dst"));
     let (Some(sender), Some(asker), Some(mac), Some(source), Some(address)) = fields else {
         return false;
     };
     let Ok(target) = address.parse() else {
         return false;
     };
-    let request = Request {
-        mac: asker.clone(),
-        target,
-    };
+    let request = Request { mac: asker.clone(), target };
     let solicitation = trace.trace(&packet.datapath, &request.expression(&sender, &source));
     if solicitation.is_none_or(|text| text.contains(ANSWER)) {
         return false;
@@ -133,10 +122,7 @@ impl Request {
             Some(digits) => u128::from_str_radix(digits, 16).ok()?.into(),
             None => target.parse().ok()?,
         };
-        Some(Self {
-            mac: value(before, "eth.src = ")?,
-            target,
-        })
+        Some(Self { mac: value(before, "eth.src = ")?, target })
     }
 
     /// The request in the notation of ovn-trace, from a source address.

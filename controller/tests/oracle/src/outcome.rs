@@ -1,16 +1,8 @@
 //! Outcome of a packet in the output of ovn-trace.
 
 /// Blocks whose packets are not the traced one: requests and errors that a router sends.
-const OTHER_PACKETS: [&str; 8] = [
-    "arp",
-    "nd_ns",
-    "icmp4",
-    "icmp6",
-    "icmp4_error",
-    "icmp6_error",
-    "tcp_reset",
-    "sctp_abort",
-];
+const OTHER_PACKETS: [&str; 8] =
+    ["arp", "nd_ns", "icmp4", "icmp6", "icmp4_error", "icmp6_error", "tcp_reset", "sctp_abort"];
 
 /// Beginning of the names of ports that OVN adds for mirrors.
 const MIRROR_PREFIX: &str = "mp-";

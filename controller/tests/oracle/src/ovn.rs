@@ -102,17 +102,10 @@ impl Ovn {
                 (&known.router_port, &known.address) == (&own.router_port, &own.address)
             })
         };
-        let others: Vec<_> = learned
-            .iter()
-            .filter(|own| !is_static(own))
-            .cloned()
-            .collect();
+        let others: Vec<_> = learned.iter().filter(|own| !is_static(own)).cloned().collect();
         known.extend(others);
         insert_learned(server, &known);
-        Self {
-            northd,
-            trace: TraceServer::start(release, &server.remote()),
-        }
+        Self { northd, trace: TraceServer::start(release, &server.remote()) }
     }
 }
 
@@ -125,9 +118,7 @@ pub fn add_chassis(remote: &str, snapshot: &Snapshot) {
     let ports = snapshot.typed::<LogicalSwitchPort>();
     let of_ports = ports.iter().map(|row| row.map(|(_, row)| row.options));
     let router_ports = snapshot.typed::<LogicalRouterPort>();
-    let of_router_ports = router_ports
-        .iter()
-        .map(|row| row.map(|(_, row)| row.options));
+    let of_router_ports = router_ports.iter().map(|row| row.map(|(_, row)| row.options));
     let routers = snapshot.typed::<LogicalRouter>();
     let of_routers = routers.iter().map(|row| row.map(|(_, row)| row.options));
     let options = of_ports.chain(of_router_ports).chain(of_routers);
@@ -136,18 +127,14 @@ pub fn add_chassis(remote: &str, snapshot: &Snapshot) {
         ["requested-chassis", "chassis"].map(|key| options.remove(key))
     });
     let gateways = snapshot.typed::<GatewayChassis>();
-    let gateways = gateways
-        .iter()
-        .map(|row| row.expect("rows fit the schema").1.chassis_name);
+    let gateways = gateways.iter().map(|row| row.expect("rows fit the schema").1.chassis_name);
     let names: BTreeSet<String> = names.flatten().chain(gateways).collect();
     let mut request = vec![json!("OVN_Southbound")];
     for (number, name) in names.iter().enumerate() {
         let encap = format!("encap{number}");
         let address = format!("192.0.2.{}", number + 1);
-        request.push(
-            json!({"op": "insert", "table": "Encap", "uuid-name": encap, "row": {
-            "type": "geneve", "ip": address, "chassis_name": name}}),
-        );
+        request.push(json!({"op": "insert", "table": "Encap", "uuid-name": encap, "row": {
+            "type": "geneve", "ip": address, "chassis_name": name}}));
         request.push(json!({"op": "insert", "table": "Chassis", "row": {
             "name": name, "encaps": ["named-uuid", encap]}}));
     }

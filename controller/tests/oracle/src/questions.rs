@@ -27,13 +27,8 @@ const QUESTIONS_PER_ZONE: usize = 100;
 /// Port of nodes that some manifests give to a service.
 const NODE_PORT: u16 = 30_021;
 /// Addresses that no manifest names.
-const FOREIGN_ADDRESSES: [&str; 5] = [
-    "8.8.8.8",
-    "10.11.0.222",
-    "172.18.0.77",
-    "2001:db8::8",
-    "fd11::222",
-];
+const FOREIGN_ADDRESSES: [&str; 5] =
+    ["8.8.8.8", "10.11.0.222", "172.18.0.77", "2001:db8::8", "fd11::222"];
 /// Source of packets from outside.
 const OUTSIDE_ADDRESSES: [&str; 2] = ["172.18.0.77", "fd18::77"];
 /// Number of topologies of one database.
@@ -72,9 +67,8 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
     .filter(|(percent, _, _)| random.chance(*percent));
     let options: Vec<_> = options.map(|(_, key, value)| (key, value)).collect();
     rows.insert("NB_Global", json!({"options": map(&options)}));
-    let topologies: Vec<_> = (0..TOPOLOGIES)
-        .map(|number| Topology::new(number, random, &mut rows))
-        .collect();
+    let topologies: Vec<_> =
+        (0..TOPOLOGIES).map(|number| Topology::new(number, random, &mut rows)).collect();
     let variables = topologies.iter().flat_map(|topology| &topology.variables);
     let variables: Vec<_> = variables.cloned().collect();
     let row = json!({"chassis": "c1", "variables": map(&variables)});
@@ -111,9 +105,8 @@ pub fn ask_clouds(release: &Release, wanted: usize, random: &mut Random) -> Tall
     while tally.asked < wanted {
         let mut rows = Rows::default();
         let mut guarded = Vec::new();
-        let clouds: Vec<_> = (0..CLOUDS)
-            .map(|number| Cloud::new(number, random, &mut rows, &mut guarded))
-            .collect();
+        let clouds: Vec<_> =
+            (0..CLOUDS).map(|number| Cloud::new(number, random, &mut rows, &mut guarded)).collect();
         insert_drop_group(&mut rows, &guarded);
         let server = start_server(release);
         let request = serde_json::from_str(&rows.request()).expect("the request is JSON");
@@ -213,11 +206,7 @@ fn ask_rows(
                 return;
             };
             let source = outside[usize::from(destination.is_ipv6())];
-            Sender {
-                ip: Some(source),
-                mac_of: wiring.router_port_of(port),
-                ..Sender::port(port)
-            }
+            Sender { ip: Some(source), mac_of: wiring.router_port_of(port), ..Sender::port(port) }
         } else {
             random.pick(&machines).clone()
         };
@@ -236,11 +225,7 @@ fn ask_rows(
             Frame::Unclear => continue,
         };
         let asked = Asked {
-            question: Question {
-                sender,
-                destination: Destination::Address(destination),
-                protocol,
-            },
+            question: Question { sender, destination: Destination::Address(destination), protocol },
             packet,
         };
         compare(&northbound, &mut ovn.trace, &asked, tally);
@@ -253,10 +238,7 @@ fn pod_addresses(cluster: &Cluster) -> Vec<IpAddr> {
         return Vec::new();
     };
     let places = pods.pods().flat_map(|pod| pods.places(pod));
-    places
-        .flat_map(|place| place.addresses.addresses)
-        .map(|address| address.addr())
-        .collect()
+    places.flat_map(|place| place.addresses.addresses).map(|address| address.addr()).collect()
 }
 
 fn parse_address(text: &str) -> IpAddr {

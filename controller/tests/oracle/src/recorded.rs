@@ -15,27 +15,15 @@ use crate::free_topology::{Rows, references, set};
 const REFERENCES: [(&str, &str, &str); 18] = [
     ("Load_Balancer_Group", "load_balancer", "Load_Balancer"),
     ("Logical_Router", "load_balancer", "Load_Balancer"),
-    (
-        "Logical_Router",
-        "load_balancer_group",
-        "Load_Balancer_Group",
-    ),
+    ("Logical_Router", "load_balancer_group", "Load_Balancer_Group"),
     ("Logical_Router", "nat", "NAT"),
     ("Logical_Router", "policies", "Logical_Router_Policy"),
     ("Logical_Router", "ports", "Logical_Router_Port"),
-    (
-        "Logical_Router",
-        "static_routes",
-        "Logical_Router_Static_Route",
-    ),
+    ("Logical_Router", "static_routes", "Logical_Router_Static_Route"),
     ("Logical_Router_Port", "gateway_chassis", "Gateway_Chassis"),
     ("Logical_Switch", "acls", "ACL"),
     ("Logical_Switch", "load_balancer", "Load_Balancer"),
-    (
-        "Logical_Switch",
-        "load_balancer_group",
-        "Load_Balancer_Group",
-    ),
+    ("Logical_Switch", "load_balancer_group", "Load_Balancer_Group"),
     ("Logical_Switch", "ports", "Logical_Switch_Port"),
     ("Logical_Switch", "qos_rules", "QoS"),
     ("Logical_Switch_Port", "dhcpv4_options", "DHCP_Options"),
@@ -93,10 +81,7 @@ impl RecordedState {
             .filter(|file| file.extension().is_some_and(|end| end == "json"))
             .collect();
         files.sort();
-        files
-            .iter()
-            .flat_map(|file| Self::read_file(file))
-            .collect()
+        files.iter().flat_map(|file| Self::read_file(file)).collect()
     }
 
     fn read_file(file: &Path) -> Vec<Self> {
@@ -112,14 +97,9 @@ impl RecordedState {
         let mut states = Vec::new();
         for (number, step) in recording.expected.steps.into_iter().enumerate() {
             tables.extend(step.nb);
-            let has_rows = tables
-                .get("Logical_Switch")
-                .is_some_and(|rows| !rows.is_empty());
+            let has_rows = tables.get("Logical_Switch").is_some_and(|rows| !rows.is_empty());
             if has_rows {
-                states.push(Self {
-                    name: format!("{stem}@{number}"),
-                    tables: tables.clone(),
-                });
+                states.push(Self { name: format!("{stem}@{number}"), tables: tables.clone() });
             }
         }
         states
@@ -135,9 +115,7 @@ impl RecordedState {
             late.iter().position(|name| *name == table)
         };
         let tables = self.tables.iter();
-        let mut tables: Vec<_> = tables
-            .filter(|(name, _)| !IGNORED.contains(&&***name))
-            .collect();
+        let mut tables: Vec<_> = tables.filter(|(name, _)| !IGNORED.contains(&&***name)).collect();
         tables.sort_by_key(|(name, _)| {
             let has_references = REFERENCES.iter().any(|(table, ..)| table == name);
             (is_late(name).map(|place| place + 1), has_references)
@@ -150,10 +128,7 @@ impl RecordedState {
                     self.add_machines(&mut rows, &mut row);
                 }
                 let name = rows.insert(table, Value::Object(row));
-                names
-                    .entry((table.as_str(), label))
-                    .or_default()
-                    .push_back(name);
+                names.entry((table.as_str(), label)).or_default().push_back(name);
             }
         }
         rows.request()
@@ -169,16 +144,11 @@ impl RecordedState {
         if networks.is_empty() {
             return;
         }
-        let Some(ports) = switch
-            .get_mut("ports")
-            .and_then(|ports| ports[1].as_array_mut())
-        else {
+        let Some(ports) = switch.get_mut("ports").and_then(|ports| ports[1].as_array_mut()) else {
             return;
         };
         for host in FIRST_HOST..FIRST_HOST + MACHINES {
-            let addresses = networks
-                .iter()
-                .filter_map(|network| nth_host(*network, host));
+            let addresses = networks.iter().filter_map(|network| nth_host(*network, host));
             let addresses: Vec<_> = addresses.map(|address| address.to_string()).collect();
             let interface = format!("0a:58:fe:00:00:{host:02x} {}", addresses.join(" "));
             let port =
@@ -197,11 +167,8 @@ impl RecordedState {
             let port = self.row("Logical_Switch_Port", port)?;
             port.get("options")?.get("router-port")?.as_str()
         });
-        let networks = routers.filter_map(|port| {
-            self.row("Logical_Router_Port", port)?
-                .get("networks")?
-                .as_array()
-        });
+        let networks = routers
+            .filter_map(|port| self.row("Logical_Router_Port", port)?.get("networks")?.as_array());
         let networks = networks.flatten().filter_map(Value::as_str);
         networks.filter_map(|text| text.parse().ok()).collect()
     }
@@ -228,9 +195,7 @@ fn resolve(
             .map(|(_, _, target)| *target);
         let value = match (target, value) {
             (Some(target), value) => {
-                let labels = value
-                    .as_array()
-                    .map_or(std::slice::from_ref(value), Vec::as_slice);
+                let labels = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
                 let found = labels.iter().filter_map(|label| {
                     let label = label.as_str()?.to_owned();
                     next_name(names.get_mut(&(target, label))?)
@@ -268,9 +233,7 @@ fn label(table: &str, row: &Map<String, Value>) -> String {
     let with = |word: &str, column: &str| {
         text(column).map_or_else(String::new, |value| format!(" {word} {value}"))
     };
-    let id = row
-        .get("external_ids")
-        .and_then(|ids| ids["k8s.ovn.org/id"].as_str());
+    let id = row.get("external_ids").and_then(|ids| ids["k8s.ovn.org/id"].as_str());
     match table {
         "ACL" | "QoS" | "DHCP_Options" | "Logical_Router_Policy" => {
             let priority = || format!("{} {}", column("priority"), column("match"));

@@ -79,9 +79,8 @@ const TEXTS: [&str; 22] = [
 /// A question has no answer although its sender is known.
 pub fn ask_spoiled(random: &mut Random) -> Option<usize> {
     let mut rows = Rows::default();
-    let topologies: Vec<_> = (0..TOPOLOGIES)
-        .map(|number| Topology::new(number, random, &mut rows))
-        .collect();
+    let topologies: Vec<_> =
+        (0..TOPOLOGIES).map(|number| Topology::new(number, random, &mut rows)).collect();
     let percent = 1 + random.below(20);
     let source = RefCell::new(random.clone());
     rows.rewrite_columns(&COLUMNS, |text| {

@@ -190,10 +190,7 @@ mod tests {
         let server = start_server(&release);
         let switch = json!([
             "map",
-            [
-                ["name", "s1"],
-                ["logical-switch", "6ca90000-0000-4000-8000-000000000001"],
-            ]
+            [["name", "s1"], ["logical-switch", "6ca90000-0000-4000-8000-000000000001"],]
         ]);
         let row = json!({"tunnel_key": 1, "external_ids": switch});
         let insert = json!({"op": "insert", "table": "Datapath_Binding", "row": row});

@@ -72,9 +72,7 @@ struct RouterPort {
 
 impl RouterPort {
     fn has(&self, address: IpAddr) -> bool {
-        self.networks
-            .iter()
-            .any(|network| network.contains(&address))
+        self.networks.iter().any(|network| network.contains(&address))
     }
 }
 
@@ -89,23 +87,16 @@ impl Wiring {
         let ports = snapshot.typed::<LogicalSwitchPort>();
         for row in snapshot.typed::<LogicalSwitch>().iter() {
             let (_, row) = row.expect("rows fit the schema");
-            let mut switch = Switch {
-                name: row.name,
-                ..Switch::default()
-            };
+            let mut switch = Switch { name: row.name, ..Switch::default() };
             let ipv4 = row.other_config.get("subnet").cloned();
             let ipv6 = row.other_config.get("ipv6_prefix");
             let subnets = [ipv4, ipv6.map(|prefix| format!("{prefix}/64"))];
             let subnets = subnets.iter().flatten();
-            switch
-                .subnets
-                .extend(subnets.filter_map(|text| text.parse::<IpNet>().ok()));
+            switch.subnets.extend(subnets.filter_map(|text| text.parse::<IpNet>().ok()));
             for reference in &row.ports {
                 let port = ports.get(reference.uuid).expect("rows fit the schema");
                 let Some(port) = port else { continue };
-                wiring
-                    .ports
-                    .insert(port.name.clone(), wiring.switches.len());
+                wiring.ports.insert(port.name.clone(), wiring.switches.len());
                 switch.add(port, &routers);
             }
             if switch.localnet.is_some() {
@@ -211,13 +202,9 @@ impl Wiring {
         };
         if let Some(source) = sender.ip {
             return match &switch.routers[..] {
-                [router] => switch.packet(
-                    port,
-                    (OUTSIDE_MAC, source),
-                    &router.mac,
-                    destination,
-                    protocol,
-                ),
+                [router] => {
+                    switch.packet(port, (OUTSIDE_MAC, source), &router.mac, destination, protocol)
+                }
                 _ => Frame::Unclear,
             };
         }
@@ -252,10 +239,7 @@ impl Wiring {
                             Some(port) => arp.owned_by([&switch.name, port, owner_mac]),
                             None => arp,
                         };
-                        Frame::Packet(TracedPacket {
-                            arp: Some(arp),
-                            ..packet
-                        })
+                        Frame::Packet(TracedPacket { arp: Some(arp), ..packet })
                     }
                     frame => frame,
                 }
@@ -280,17 +264,12 @@ impl Switch {
         match &*port.r#type {
             "router" => {
                 let router = port.options.get("router-port");
-                self.routers
-                    .extend(router.and_then(|name| routers.get(name)).cloned());
+                self.routers.extend(router.and_then(|name| routers.get(name)).cloned());
             }
             "localnet" => self.localnet = Some(port.name),
             "" | "remote" => self.machines.push(Machine {
                 is_local: port.r#type.is_empty() && port.enabled != Some(false),
-                interfaces: port
-                    .addresses
-                    .iter()
-                    .filter_map(|text| interface(text))
-                    .collect(),
+                interfaces: port.addresses.iter().filter_map(|text| interface(text)).collect(),
                 port: port.name,
             }),
             _ => {}
@@ -320,9 +299,7 @@ impl Switch {
         });
         let routers = self.routers.iter();
         let routers = routers.filter(|port| port.networks.iter().any(|net| net.addr() == address));
-        machines
-            .chain(routers.map(|port| (None, port.mac.as_str())))
-            .collect()
+        machines.chain(routers.map(|port| (None, port.mac.as_str()))).collect()
     }
 
     fn packet(
@@ -336,13 +313,7 @@ impl Switch {
         if source.is_ipv4() != destination.is_ipv4() {
             return Frame::Unclear;
         }
-        let headers = Headers {
-            port,
-            macs: [mac, target_mac],
-            source,
-            destination,
-            protocol,
-        };
+        let headers = Headers { port, macs: [mac, target_mac], source, destination, protocol };
         Frame::Packet(TracedPacket {
             datapath: self.name.clone(),
             expression: headers.expression(),
@@ -354,11 +325,7 @@ impl Switch {
 impl RouterPort {
     fn new(row: &LogicalRouterPort) -> Self {
         let networks = row.networks.iter().filter_map(|text| text.parse().ok());
-        Self {
-            name: row.name.clone(),
-            mac: row.mac.clone(),
-            networks: networks.collect(),
-        }
+        Self { name: row.name.clone(), mac: row.mac.clone(), networks: networks.collect() }
     }
 }
 

@@ -21,9 +21,7 @@ fn ids<const N: usize>(part: &Part, more: [(&str, &str); N]) -> BTreeMap<String,
 /// A map of texts.
 fn map<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
     let entries = entries.into_iter();
-    entries
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect()
+    entries.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 /// Name of a router's port: that of the VPC, and that of the subnet or the other VPC.

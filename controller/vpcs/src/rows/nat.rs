@@ -47,11 +47,7 @@ fn nat_row(part: &Part, kind: NatKind, nat: &WiredNat, pair: &NatRow) -> NatTabl
     }
     // Port and MAC address make the machine's node translate.
     let (port, mac) = nat.machine.clone().unzip();
-    let stateless = if nat.machine.is_some() {
-        "true"
-    } else {
-        "false"
-    };
+    let stateless = if nat.machine.is_some() { "true" } else { "false" };
     NatTableRow {
         r#type: NatType::DnatAndSnat,
         logical_port: port.map(|port| port.to_string()),
@@ -79,11 +75,8 @@ fn put_balancer(
         let vip = with_port(&pair.external, port.external);
         (vip, with_port(&pair.logical, port.internal))
     });
-    let options = if port.protocol == Protocol::Udp {
-        map([("ct_flush", "true")])
-    } else {
-        BTreeMap::new()
-    };
+    let options =
+        if port.protocol == Protocol::Udp { map([("ct_flush", "true")]) } else { BTreeMap::new() };
     let row = BalancerRow {
         name: (&*key.name).into(),
         protocol: Some(port.protocol.as_str().to_ascii_lowercase().into()),
@@ -92,6 +85,5 @@ fn put_balancer(
         options,
         external_ids: ids(part, []),
     };
-    rows.put(of.tables.balancers, &row)
-        .held_by(of.tables.balancers_of_router, &*nat.vpc);
+    rows.put(of.tables.balancers, &row).held_by(of.tables.balancers_of_router, &*nat.vpc);
 }

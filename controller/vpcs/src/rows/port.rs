@@ -28,16 +28,11 @@ pub(crate) fn put(
     let row = SwitchPortRow {
         name: (&**name).into(),
         addresses: [port.addresses.clone()].into(),
-        port_security: port
-            .has_port_security
-            .then(|| port.addresses.clone())
-            .into_iter()
-            .collect(),
+        port_security: port.has_port_security.then(|| port.addresses.clone()).into_iter().collect(),
         external_ids,
         ..SwitchPortRow::default()
     };
-    rows.put(of.tables.switch_ports, &row)
-        .held_by(of.tables.ports_of_switch, &*port.subnet);
+    rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &*port.subnet);
 }
 
 /// Adds the port of a node.
@@ -53,6 +48,5 @@ pub(crate) fn put_eip(
         external_ids: ids(part, [("ls", &eip.subnet)]),
         ..SwitchPortRow::default()
     };
-    rows.put(of.tables.switch_ports, &row)
-        .held_by(of.tables.ports_of_switch, &*eip.subnet);
+    rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &*eip.subnet);
 }

@@ -36,11 +36,7 @@ pub(super) fn balancer_names(vpc: &str) -> impl Iterator<Item = (&'static str, b
     let kinds = kinds.flat_map(|protocol| [(protocol, false), (protocol, true)]);
     kinds.map(move |(protocol, has_affinity)| {
         let kind = if has_affinity { "sess-load" } else { "load" };
-        (
-            protocol,
-            has_affinity,
-            format!("vpc-{vpc}-{protocol}-{kind}"),
-        )
+        (protocol, has_affinity, format!("vpc-{vpc}-{protocol}-{kind}"))
     })
 }
 
@@ -57,18 +53,11 @@ pub(crate) fn put(
     reader: &Reader<'_, Vpcs>,
     rows: &mut PartRows<()>,
 ) {
-    let mut options = map([
-        (MAC_BINDING_AGE, MAC_BINDING_SECONDS),
-        (DYNAMIC_NEIGHBORS, "true"),
-    ]);
+    let mut options = map([(MAC_BINDING_AGE, MAC_BINDING_SECONDS), (DYNAMIC_NEIGHBORS, "true")]);
     if !router.learns_from_requests {
         options.insert(LEARN_FROM_REQUESTS.to_owned(), "false".to_owned());
     }
-    let row = RouterRow {
-        name: (&**vpc).into(),
-        options,
-        external_ids: ids(part, []),
-    };
+    let row = RouterRow { name: (&**vpc).into(), options, external_ids: ids(part, []) };
     rows.put(of.tables.routers, &row);
     put_routes(of, (part, vpc), router, reader, rows);
     for policy in &router.policies {
@@ -102,24 +91,15 @@ fn put_routes(
     // Clients keep their next hop where the schema can express it.
     let has_fields = reader.has_column(of.tables.routes, "selection_fields");
     let mut hops: BTreeMap<_, usize> = BTreeMap::new();
-    let place = |route: &StaticRoute| {
-        (
-            route.table.clone(),
-            route.is_of_source,
-            route.prefix.clone(),
-        )
-    };
+    let place =
+        |route: &StaticRoute| (route.table.clone(), route.is_of_source, route.prefix.clone());
     for route in &router.routes {
         *hops.entry(place(route)).or_default() += 1;
     }
     for route in &router.routes {
         let is_shared = has_fields && hops.get(&place(route)).is_some_and(|count| *count > 1);
         let fields = is_shared.then(|| "ip_src".to_owned());
-        let policy = if route.is_of_source {
-            "src-ip"
-        } else {
-            "dst-ip"
-        };
+        let policy = if route.is_of_source { "src-ip" } else { "dst-ip" };
         let row = RouteRow {
             ip_prefix: route.prefix.clone(),
             nexthop: format_address(route.next_hop),
@@ -128,8 +108,7 @@ fn put_routes(
             selection_fields: fields.into_iter().collect(),
             external_ids: ids(part, []),
         };
-        rows.put(of.tables.routes, &row)
-            .held_by(of.tables.routes_of_router, &**vpc);
+        rows.put(of.tables.routes, &row).held_by(of.tables.routes_of_router, &**vpc);
     }
 }
 
@@ -165,17 +144,12 @@ fn put_peering(
         mac: kept_mac(of, &name, reader)
             .unwrap_or_else(|| gateway_mac(addresses).unwrap_or_default()),
         name: name.into(),
-        networks: peering
-            .networks
-            .iter()
-            .map(|net| format_net(*net))
-            .collect(),
+        networks: peering.networks.iter().map(|net| format_net(*net)).collect(),
         peer: Some(router_port(&peering.remote, vpc)),
         options: BTreeMap::new(),
         external_ids: ids(part, [("lr", vpc)]),
     };
-    rows.put(of.tables.router_ports, &row)
-        .held_by(of.tables.ports_of_router, &**vpc);
+    rows.put(of.tables.router_ports, &row).held_by(of.tables.ports_of_router, &**vpc);
 }
 
 fn put_external(
@@ -193,8 +167,7 @@ fn put_external(
         options: BTreeMap::new(),
         external_ids: ids(part, [("lr", vpc)]),
     };
-    rows.put(of.tables.router_ports, &row)
-        .held_by(of.tables.ports_of_router, &**vpc);
+    rows.put(of.tables.router_ports, &row).held_by(of.tables.ports_of_router, &**vpc);
     let first = FIRST_CHASSIS_PRIORITY.max(port.chassis.len());
     for (chassis, priority) in port.chassis.iter().zip((0..=first).rev()) {
         let row = ChassisRow {
@@ -203,8 +176,7 @@ fn put_external(
             priority: i64::try_from(priority).unwrap_or_default(),
             external_ids: map([("lrp", &*name), ("owner", &part.owner())]),
         };
-        rows.put(of.tables.chassis, &row)
-            .held_by(of.tables.chassis_of_port, name.as_str());
+        rows.put(of.tables.chassis, &row).held_by(of.tables.chassis_of_port, name.as_str());
     }
     let row = SwitchPortRow {
         name: router_side(&port.subnet, vpc).into(),
@@ -215,8 +187,7 @@ fn put_external(
         external_ids: ids(part, [("ls", &port.subnet)]),
         ..SwitchPortRow::default()
     };
-    rows.put(of.tables.switch_ports, &row)
-        .held_by(of.tables.ports_of_switch, &*port.subnet);
+    rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &*port.subnet);
 }
 
 fn put_balancers(
@@ -236,11 +207,7 @@ fn put_balancers(
         let row = VpcBalancerRow {
             name: name.into(),
             protocol: Some(protocol.into()),
-            selection_fields: if has_affinity {
-                fields.clone()
-            } else {
-                BTreeSet::new()
-            },
+            selection_fields: if has_affinity { fields.clone() } else { BTreeSet::new() },
             options,
             external_ids: ids(part, []),
         };

@@ -36,10 +36,7 @@ pub(crate) fn put(
     reader: &Reader<'_, Vpcs>,
     rows: &mut PartRows<()>,
 ) {
-    let row = SwitchRow {
-        name: (&**name).into(),
-        external_ids: ids(part, []),
-    };
+    let row = SwitchRow { name: (&**name).into(), external_ids: ids(part, []) };
     let mut switch = rows.put(of.tables.switches, &row);
     for balancer in balancers(subnet) {
         switch.holds(of.tables.balancers_of_switch, balancer);
@@ -58,8 +55,7 @@ pub(crate) fn put(
             nexthops: BTreeSet::new(),
             external_ids: ids(part, [("subnet", name)]),
         };
-        rows.put(of.tables.policies, &row)
-            .held_by(of.tables.policies_of_router, &*subnet.vpc);
+        rows.put(of.tables.policies, &row).held_by(of.tables.policies_of_router, &*subnet.vpc);
     }
     if subnet.localnet.is_none() && !subnet.is_in_default_vpc {
         for net in &subnet.nets {
@@ -72,11 +68,7 @@ pub(crate) fn put(
 
 /// Field of OVN for addresses of a range.
 fn family(net: &SubnetNet) -> &'static str {
-    if net.net.addr().is_ipv4() {
-        "ip4"
-    } else {
-        "ip6"
-    }
+    if net.net.addr().is_ipv4() { "ip4" } else { "ip6" }
 }
 
 fn balancers(subnet: &WiredSubnet) -> Vec<String> {
@@ -116,8 +108,7 @@ fn put_localnet(
         external_ids,
         ..SwitchPortRow::default()
     };
-    rows.put(of.tables.switch_ports, &row)
-        .held_by(of.tables.ports_of_switch, &**name);
+    rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &**name);
 }
 
 fn put_router_port(
@@ -135,20 +126,13 @@ fn put_router_port(
     }
     let row = RouterPortRow {
         name: port.as_str().into(),
-        mac: kept_mac(of, &port, reader)
-            .or_else(|| gateway_mac(gateways))
-            .unwrap_or_default(),
-        networks: subnet
-            .nets
-            .iter()
-            .map(|net| format_net(net.gateway_net()))
-            .collect(),
+        mac: kept_mac(of, &port, reader).or_else(|| gateway_mac(gateways)).unwrap_or_default(),
+        networks: subnet.nets.iter().map(|net| format_net(net.gateway_net())).collect(),
         peer: None,
         options,
         external_ids: ids(part, [("lr", &subnet.vpc)]),
     };
-    rows.put(of.tables.router_ports, &row)
-        .held_by(of.tables.ports_of_router, &*subnet.vpc);
+    rows.put(of.tables.router_ports, &row).held_by(of.tables.ports_of_router, &*subnet.vpc);
     let row = SwitchPortRow {
         name: router_side(name, &subnet.vpc).into(),
         r#type: "router".to_owned(),
@@ -157,6 +141,5 @@ fn put_router_port(
         external_ids: ids(part, [("ls", name)]),
         ..SwitchPortRow::default()
     };
-    rows.put(of.tables.switch_ports, &row)
-        .held_by(of.tables.ports_of_switch, &**name);
+    rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &**name);
 }

@@ -66,11 +66,7 @@ fn a_tenant_takes_few_transactions() {
     // External subnet, VPC, external port, subnet, rule and machine, some in two steps.
     assert!(world.transactions <= 8, "{}", world.transactions);
     assert!(ports(&world).contains("vm1.alpha.net.alpha.ovn"));
-    let record = world
-        .inventory
-        .ips
-        .named("vm1.alpha.net.alpha.ovn")
-        .unwrap();
+    let record = world.inventory.ips.named("vm1.alpha.net.alpha.ovn").unwrap();
     assert_eq!(record.spec.v4_ip_address, "10.100.0.2");
 }
 
@@ -88,10 +84,7 @@ fn rows_of_gone_objects_go() {
     assert_eq!(world.rows::<GatewayChassis>(), []);
     assert_eq!(world.rows::<LoadBalancer>(), []);
     let switches = world.rows::<LogicalSwitch>().into_iter();
-    assert_eq!(
-        switches.map(|one| one.name).collect::<Vec<_>>(),
-        ["external"]
-    );
+    assert_eq!(switches.map(|one| one.name).collect::<Vec<_>>(), ["external"]);
     assert_eq!(ports(&world), ["localnet.external".to_owned()].into());
 }
 
@@ -102,16 +95,12 @@ fn chassis_follow_the_labels_of_nodes() {
         let rows = world.rows::<GatewayChassis>().into_iter();
         let mut rows: Vec<_> = rows.map(|row| (-row.priority, row.chassis_name)).collect();
         rows.sort_unstable();
-        rows.into_iter()
-            .map(|(_, name)| name[..2].to_owned())
-            .collect::<Vec<_>>()
+        rows.into_iter().map(|(_, name)| name[..2].to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(names(&world), ["8b", "4a"]);
     let port = |world: &World| {
         let mut ports = world.rows::<LogicalRouterPort>().into_iter();
-        let port = ports
-            .find(|port| port.name == "alpha-vpc-external")
-            .unwrap();
+        let port = ports.find(|port| port.name == "alpha-vpc-external").unwrap();
         (port.mac, port.networks)
     };
     let before = port(&world);
@@ -152,43 +141,26 @@ spec: {ovnEip: alpha-vpc-extra, vpcSubnet: alpha-subnet}
         let port = snapshot.get(nat.gateway_port.unwrap()).unwrap().unwrap();
         let address = format!("{}/", nat.external_ip);
         let mut networks = port.networks.iter();
-        assert!(
-            networks.any(|network| network.starts_with(&address)),
-            "{port:?}"
-        );
+        assert!(networks.any(|network| network.starts_with(&address)), "{port:?}");
     }
     let tags = world.rows::<LogicalSwitchPort>().into_iter();
-    let tags: Vec<_> = tags
-        .filter_map(|port| Some((port.name, port.tag?)))
-        .collect();
+    let tags: Vec<_> = tags.filter_map(|port| Some((port.name, port.tag?))).collect();
     assert_eq!(tags, [("localnet.extra".to_owned(), 300)]);
 }
 
 #[test]
 fn both_families_have_addresses_policies_and_translations() {
     let manifests = tenant()
-        .replace(
-            "cidrBlock: 10.100.0.0/24",
-            "cidrBlock: '10.100.0.0/24,fd00:100::/64'",
-        )
-        .replace(
-            "cidrBlock: 77.220.68.96/27",
-            "cidrBlock: '77.220.68.96/27,2001:db8:68::/64'",
-        )
-        .replace(
-            "gateway: 77.220.68.97",
-            "gateway: '77.220.68.97,2001:db8:68::1'",
-        );
+        .replace("cidrBlock: 10.100.0.0/24", "cidrBlock: '10.100.0.0/24,fd00:100::/64'")
+        .replace("cidrBlock: 77.220.68.96/27", "cidrBlock: '77.220.68.96/27,2001:db8:68::/64'")
+        .replace("gateway: 77.220.68.97", "gateway: '77.220.68.97,2001:db8:68::1'");
     let world = World::new(&manifests);
     assert_eq!(world.problems, Vec::<String>::new());
     let nats = world.rows::<Nat>().into_iter();
     let nats: BTreeSet<(String, String)> =
         nats.map(|nat| (nat.external_ip, nat.logical_ip)).collect();
     let pair = |external: &str, logical: &str| (external.to_owned(), logical.to_owned());
-    let expected = [
-        pair("77.220.68.98", "10.100.0.0/24"),
-        pair("2001:db8:68::2", "fd00:100::/64"),
-    ];
+    let expected = [pair("77.220.68.98", "10.100.0.0/24"), pair("2001:db8:68::2", "fd00:100::/64")];
     assert_eq!(nats, expected.into());
     let policies = world.rows::<LogicalRouterPolicy>().into_iter();
     let own = policies.filter(|policy| policy.priority == 31_000);
@@ -234,9 +206,7 @@ fn a_controller_that_starts_after_any_transaction_goes_on() {
         let snapshot = database.snapshot();
         let rows = snapshot.typed::<LogicalRouterPort>();
         let rows = rows.iter().map(|row| row.unwrap().1);
-        let mut names: Vec<_> = rows
-            .map(|port| (port.name, port.mac, port.networks))
-            .collect();
+        let mut names: Vec<_> = rows.map(|port| (port.name, port.mac, port.networks)).collect();
         names.sort();
         names
     };

@@ -126,10 +126,7 @@ const DIFFERENCES: &[Difference] = &[
                 "vips": {"77.220.68.112:443": "10.100.0.3:8443"},
             });
             let balancers = rows.entry("Load_Balancer".to_owned()).or_default();
-            balancers.insert(
-                "alpha-web".to_owned(),
-                balancer.as_object().unwrap().clone(),
-            );
+            balancers.insert("alpha-web".to_owned(), balancer.as_object().unwrap().clone());
             let router = rows.get_mut("Logical_Router").unwrap();
             let router = router.get_mut("alpha-vpc").unwrap();
             router.insert("load_balancer".to_owned(), json!(["alpha-web"]));
@@ -205,20 +202,14 @@ fn rows_are_those_of_kube_ovn_but_for_named_differences() {
         }
         for (table, found) in &found {
             for name in found.keys() {
-                let is_expected = expected
-                    .get(table)
-                    .is_some_and(|rows| rows.contains_key(name));
+                let is_expected = expected.get(table).is_some_and(|rows| rows.contains_key(name));
                 assert!(is_expected, "{scenario}: unexpected row of {table}: {name}");
             }
         }
     }
     for (place, difference) in DIFFERENCES.iter().enumerate() {
         let is_needed = needed.contains(&place);
-        assert!(
-            is_needed,
-            "not needed: {} {}",
-            difference.scenario, difference.reason
-        );
+        assert!(is_needed, "not needed: {} {}", difference.scenario, difference.reason);
     }
 }
 
@@ -252,9 +243,7 @@ fn the_status_of_objects_is_that_of_kube_ovn() {
 /// Names of the scenarios, with their manifests.
 fn scenarios() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|file| file.unwrap().path());
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let mut scenarios: Vec<(String, String)> = files
         .map(|file| {
             let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -310,23 +299,14 @@ fn rows(snapshot: &Snapshot) -> Rows {
                 let value = value.filter(|value| !is_empty(value));
                 columns.extend(value.map(|value| (name.to_owned(), value)));
             }
-            if let Some(ids) = columns
-                .get_mut("external_ids")
-                .and_then(Value::as_object_mut)
-            {
+            if let Some(ids) = columns.get_mut("external_ids").and_then(Value::as_object_mut) {
                 assert!(ids.remove("owner").is_some(), "{table}: {columns:?}");
             }
             let name = &names[&row.uuid];
             let has_name = of.column_id("name").is_some();
-            let name = if has_name {
-                name.clone()
-            } else {
-                format!("{}: {name}", holders[&row.uuid])
-            };
-            found
-                .entry(table.to_owned())
-                .or_default()
-                .insert(name, columns);
+            let name =
+                if has_name { name.clone() } else { format!("{}: {name}", holders[&row.uuid]) };
+            found.entry(table.to_owned()).or_default().insert(name, columns);
         }
     }
     found
@@ -374,11 +354,7 @@ fn value(datum: &Datum, is_set: bool, column: &str, names: &HashMap<Uuid, String
     }
     let mut values: Vec<Value> = datum.atoms().map(atom).collect();
     values.sort_by_key(ToString::to_string);
-    if is_set {
-        Value::Array(values)
-    } else {
-        values.pop().unwrap_or_default()
-    }
+    if is_set { Value::Array(values) } else { values.pop().unwrap_or_default() }
 }
 
 fn is_empty(value: &Value) -> bool {

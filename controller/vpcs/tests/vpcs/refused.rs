@@ -23,9 +23,8 @@ fn problems((from, to): (&str, &str), objects: &str) -> Vec<String> {
 fn a_bad_route_or_policy_does_not_stop_its_vpc() {
     let routes = "staticRoutes: [{cidr: nowhere, nextHopIP: 10.0.0.1}, {cidr: 10.9.0.0/16, nextHopIP: 'fd00::1'}, {policy: up, cidr: 10.9.0.0/16, nextHopIP: 10.0.0.1}, ";
     let policies = "policyRoutes: [{priority: 40000, match: ip4, action: drop}, {priority: 1, match: ip4, action: reroute}, {priority: 1, match: ip4, action: pass}, {priority: 2, match: ip4, action: reroute, nextHopIP: '10.100.0.9, 10.100.0.8'}, ";
-    let manifests = tenant()
-        .replace("staticRoutes: [", routes)
-        .replace("policyRoutes: [", policies);
+    let manifests =
+        tenant().replace("staticRoutes: [", routes).replace("policyRoutes: [", policies);
     let world = World::new(&manifests);
     assert_eq!(world.problems.len(), 6, "{:#?}", world.problems);
     for field in [
@@ -37,11 +36,7 @@ fn a_bad_route_or_policy_does_not_stop_its_vpc() {
         "spec.policyRoutes[2].action: \"pass\" is none of allow, drop and reroute",
     ] {
         let mut problems = world.problems.iter();
-        assert!(
-            problems.any(|one| one.ends_with(field)),
-            "{field}: {:#?}",
-            world.problems
-        );
+        assert!(problems.any(|one| one.ends_with(field)), "{field}: {:#?}", world.problems);
     }
     assert_eq!(world.rows::<LogicalRouterStaticRoute>().len(), 1);
     let policies = world.rows::<LogicalRouterPolicy>();
@@ -49,14 +44,8 @@ fn a_bad_route_or_policy_does_not_stop_its_vpc() {
     assert_eq!(rerouted.nexthops.len(), 2);
     let vpc = world.inventory.vpcs.named("alpha-vpc").unwrap();
     let conditions = &vpc.status.as_ref().unwrap().conditions;
-    let accepted = conditions
-        .iter()
-        .find(|one| one.type_ == "RoutesAccepted")
-        .unwrap();
-    assert_eq!(
-        (&*accepted.status, &*accepted.reason),
-        ("False", "InvalidRoute")
-    );
+    let accepted = conditions.iter().find(|one| one.type_ == "RoutesAccepted").unwrap();
+    assert_eq!((&*accepted.status, &*accepted.reason), ("False", "InvalidRoute"));
 }
 
 #[test]
@@ -70,14 +59,8 @@ fn a_vpc_without_gateway_nodes_has_no_external_port() {
     assert!(world.inventory.ovn_eips.is_empty());
     let vpc = world.inventory.vpcs.named("alpha-vpc").unwrap();
     let conditions = &vpc.status.as_ref().unwrap().conditions;
-    let external = conditions
-        .iter()
-        .find(|one| one.type_ == "ExternalConnected")
-        .unwrap();
-    assert_eq!(
-        (&*external.status, &*external.reason),
-        ("False", "NoGatewayNodes")
-    );
+    let external = conditions.iter().find(|one| one.type_ == "ExternalConnected").unwrap();
+    assert_eq!((&*external.status, &*external.reason), ("False", "NoGatewayNodes"));
     let rule = world.inventory.ovn_snat_rules.named("alpha-snat").unwrap();
     let status = rule.status.as_ref().unwrap();
     assert!(!status.ready);
@@ -94,20 +77,11 @@ fn references_that_lead_nowhere_are_named() {
         ]
     );
     assert_eq!(
-        problems(
-            ("provider: net.alpha.ovn, ", "provider: other.alpha.ovn, "),
-            ""
-        ),
+        problems(("provider: net.alpha.ovn, ", "provider: other.alpha.ovn, "), ""),
         ["Pod alpha/vm1: NetworkAttachmentDefinition alpha/net: no Subnet has its provider"]
     );
     assert_eq!(
-        problems(
-            (
-                "namespaces: [alpha]\n  enable",
-                "namespaces: [beta]\n  enable"
-            ),
-            ""
-        ),
+        problems(("namespaces: [alpha]\n  enable", "namespaces: [beta]\n  enable"), ""),
         [
             "Subnet alpha-subnet: spec.namespaces: namespace alpha is not in spec.namespaces of Vpc alpha-vpc",
             "OvnSnatRule alpha-snat: spec.vpcSubnet: Subnet alpha-subnet: spec.namespaces: namespace alpha is not in \
@@ -137,10 +111,7 @@ fn addresses_that_cannot_be_had_are_named() {
         ]
     );
     let eip = "{apiVersion: kubeovn.io/v1, kind: OvnEip, metadata: {name: one}, spec: {v4Ip: 77.220.68.99}}\n---\n{apiVersion: kubeovn.io/v1, kind: OvnEip, metadata: {name: two}, spec: {v4Ip: 77.220.68.99}}";
-    assert_eq!(
-        problems(("a", "a"), eip),
-        ["OvnEip two: 77.220.68.99 is used by OvnEip one"]
-    );
+    assert_eq!(problems(("a", "a"), eip), ["OvnEip two: 77.220.68.99 is used by OvnEip one"]);
 }
 
 #[test]
@@ -182,11 +153,7 @@ fn subnets_of_one_vpc_do_not_overlap_and_those_of_two_may() {
         )
     };
     let vpc = "{apiVersion: kubeovn.io/v1, kind: Vpc, metadata: {name: beta-vpc}, spec: {namespaces: [alpha]}}\n";
-    let objects = [
-        vpc.to_owned(),
-        subnet("again", "alpha-vpc"),
-        subnet("same", "beta-vpc"),
-    ];
+    let objects = [vpc.to_owned(), subnet("again", "alpha-vpc"), subnet("same", "beta-vpc")];
     assert_eq!(
         problems(("a", "a"), &objects.concat()),
         ["Subnet again: spec.cidrBlock: overlaps with Subnet alpha-subnet (10.100.0.0/24)"]
@@ -197,10 +164,7 @@ fn subnets_of_one_vpc_do_not_overlap_and_those_of_two_may() {
 fn fields_without_effect_are_named() {
     assert_eq!(
         problems(
-            (
-                "spec: {vpc: alpha-vpc,",
-                "spec: {private: true, enableDHCP: true, vpc: alpha-vpc,"
-            ),
+            ("spec: {vpc: alpha-vpc,", "spec: {private: true, enableDHCP: true, vpc: alpha-vpc,"),
             ""
         ),
         [

@@ -40,10 +40,7 @@ impl Driver {
                 sleep_until(deadline.min(Instant::now() + delay)).await;
             }
             if Instant::now() >= deadline {
-                return Err(ConnectError {
-                    within: Some(limit),
-                    ..error
-                });
+                return Err(ConnectError { within: Some(limit), ..error });
             }
         }
     }
@@ -98,11 +95,7 @@ impl Driver {
                 }
             }
         }
-        Err(ConnectError {
-            database: config.database.clone(),
-            within: None,
-            attempts,
-        })
+        Err(ConnectError { database: config.database.clone(), within: None, attempts })
     }
 
     /// Chooses the delay after a round in which no remote could be used.

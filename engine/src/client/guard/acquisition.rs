@@ -92,10 +92,8 @@ impl GuardAcquisition {
                         self.insert_request()
                     }
                     [row] => {
-                        let uuid = row
-                            .get("_uuid")
-                            .and_then(parse_uuid_json)
-                            .ok_or_else(malformed)?;
+                        let uuid =
+                            row.get("_uuid").and_then(parse_uuid_json).ok_or_else(malformed)?;
                         let pairs = pairs(row, &self.guard.column).ok_or_else(malformed)?;
                         let epoch = value(&pairs, EPOCH_KEY).ok_or_else(malformed)?;
                         self.step = AcquisitionStep::ReplacingEpoch { row: uuid };
@@ -110,11 +108,7 @@ impl GuardAcquisition {
                 let row = row.and_then(parse_uuid_json).ok_or_else(malformed)?;
                 // Marks in an earlier row of this name are lost.
                 let cleared = Some(self.epoch.clone());
-                Ok(AcquisitionProgress::Acquired(self.into_held_guard(
-                    row,
-                    cleared,
-                    Vec::new(),
-                )))
+                Ok(AcquisitionProgress::Acquired(self.into_held_guard(row, cleared, Vec::new())))
             }
             AcquisitionStep::ReplacingEpoch { row } => {
                 let Some([found]) = rows(results.get(1)) else {
@@ -122,9 +116,7 @@ impl GuardAcquisition {
                 };
                 let pairs = pairs(found, &self.guard.column).ok_or_else(malformed)?;
                 let cleared = value(&pairs, CLEARED_KEY).map(str::to_owned);
-                Ok(AcquisitionProgress::Acquired(
-                    self.into_held_guard(row, cleared, pairs),
-                ))
+                Ok(AcquisitionProgress::Acquired(self.into_held_guard(row, cleared, pairs)))
             }
         }
     }
@@ -149,10 +141,7 @@ impl GuardAcquisition {
             head,
             row,
             client: self.client,
-            epoch: Arc::new(GuardEpoch {
-                id: self.epoch,
-                cleared,
-            }),
+            epoch: Arc::new(GuardEpoch { id: self.epoch, cleared }),
             obsolete_marks: own.iter().cloned().collect(),
             executed: own,
             foreign_marks: keys(foreign_marks).collect(),
@@ -165,13 +154,7 @@ impl GuardAcquisition {
             ("op", Json::string("select")),
             ("table", Json::string(&self.guard.table)),
             ("where", Json::Array(vec![self.guard.named()])),
-            (
-                "columns",
-                Json::Array(vec![
-                    Json::string("_uuid"),
-                    Json::string(&self.guard.column),
-                ]),
-            ),
+            ("columns", Json::Array(vec![Json::string("_uuid"), Json::string(&self.guard.column)])),
         ])])
     }
 
@@ -198,10 +181,7 @@ impl GuardAcquisition {
             // Fails if the epoch has changed since the `select`.
             self.guard.wait(
                 "!=",
-                vec![
-                    is_row(row),
-                    clause(column, "includes", map([(EPOCH_KEY, epoch)])),
-                ],
+                vec![is_row(row), clause(column, "includes", map([(EPOCH_KEY, epoch)]))],
             ),
             Json::object([
                 ("op", Json::string("select")),
@@ -209,10 +189,8 @@ impl GuardAcquisition {
                 ("where", Json::Array(vec![is_row(row)])),
                 ("columns", Json::Array(vec![Json::string(column)])),
             ]),
-            self.guard.mutate(
-                row,
-                vec![clause(column, "delete", old), clause(column, "insert", new)],
-            ),
+            self.guard
+                .mutate(row, vec![clause(column, "delete", old), clause(column, "insert", new)]),
         ])
     }
 

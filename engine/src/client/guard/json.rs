@@ -12,11 +12,7 @@ use super::{Guard, NAME_KEY};
 impl Guard {
     /// The clause that selects the row by the guard's name.
     pub(super) fn named(&self) -> Json {
-        clause(
-            &self.column,
-            "includes",
-            map([(NAME_KEY, self.name.as_str())]),
-        )
+        clause(&self.column, "includes", map([(NAME_KEY, self.name.as_str())]))
     }
 
     /// A `wait` that fails unless at least one row (`!=`) or no row (`==`) satisfies the clauses.

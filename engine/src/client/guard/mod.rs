@@ -76,11 +76,7 @@ impl Guard {
         column: impl Into<String>,
         name: impl Into<String>,
     ) -> Self {
-        Self {
-            table: table.into(),
-            column: column.into(),
-            name: name.into(),
-        }
+        Self { table: table.into(), column: column.into(), name: name.into() }
     }
 }
 
@@ -152,10 +148,7 @@ impl HeldGuard {
 
     /// Adds the guard operations to a request, and returns its mark.
     pub(super) fn guard_request(&mut self, request: &mut Outgoing) -> TransactionMark {
-        let mark = TransactionMark {
-            key: Uuid::new_v4().to_string(),
-            epoch: self.epoch.clone(),
-        };
+        let mark = TransactionMark { key: Uuid::new_v4().to_string(), epoch: self.epoch.clone() };
         let (column, epoch) = (self.guard.column.as_str(), self.epoch.id.as_str());
         let own_mark = || map([(mark.key.as_str(), &*self.client)]);
         let wait = self.guard.wait(

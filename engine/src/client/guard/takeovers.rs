@@ -82,11 +82,7 @@ struct Server {
 impl Server {
     fn new() -> Self {
         let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
-        Self {
-            database: Database::new(schema.into()),
-            kept: Vec::new(),
-            made: BTreeSet::new(),
-        }
+        Self { database: Database::new(schema.into()), kept: Vec::new(), made: BTreeSet::new() }
     }
 
     /// Executes a request and returns the reply.
@@ -165,11 +161,7 @@ struct Process {
 
 impl Process {
     fn new() -> Self {
-        Self {
-            id: Uuid::new_v4().to_string().into(),
-            held: None,
-            unresolved: Vec::new(),
-        }
+        Self { id: Uuid::new_v4().to_string().into(), held: None, unresolved: Vec::new() }
     }
 
     fn connect(&mut self, server: &mut Server, progress: Progress) {
@@ -178,11 +170,7 @@ impl Process {
         let (mut acquisition, mut request) = GuardAcquisition::begin(&guard, "D", &self.id);
         loop {
             let changes = request.windows(10).any(|part| part == b"\"op\":\"wait");
-            let progress = if changes {
-                progress
-            } else {
-                Progress::Answered
-            };
+            let progress = if changes { progress } else { Progress::Answered };
             let Some(reply) = server.request(request, None, progress) else {
                 return;
             };
@@ -205,13 +193,7 @@ impl Process {
         let reply = server.request(request.text, Some(mark.key.clone()), progress);
         let refused = b"\"error\":\"";
         match reply {
-            Some(reply)
-                if !reply
-                    .as_text()
-                    .bytes()
-                    .windows(9)
-                    .any(|part| part == refused) =>
-            {
+            Some(reply) if !reply.as_text().bytes().windows(9).any(|part| part == refused) => {
                 held.release_mark(mark);
             }
             _ => {

@@ -50,9 +50,7 @@ fn acquired(pairs: &[(&str, &str)]) -> HeldGuard {
 
 /// The guard of a connection that has inserted the row.
 fn made() -> HeldGuard {
-    let (acquisition, made) = ask(acquisition()
-        .handle_reply(&reply(r#"[{"rows":[]}]"#))
-        .unwrap());
+    let (acquisition, made) = ask(acquisition().handle_reply(&reply(r#"[{"rows":[]}]"#)).unwrap());
     assert!(made.contains(r#""op":"insert""#) && made.contains(r#"["patchbay-guard","me"]"#));
     let inserted = format!(r#"[{{}},{{"uuid":["uuid","{ROW}"]}}]"#);
     held(acquisition.handle_reply(&reply(&inserted)).unwrap())
@@ -79,11 +77,9 @@ fn a_conflict_starts_the_acquisition_again() {
 
 #[test]
 fn the_status_is_known_unless_another_client_has_removed_marks() {
-    for (at_first, mut first) in [
-        (None, acquired(&[])),
-        (Some(MARK), acquired(&[(CLEARED_KEY, MARK)])),
-        (None, made()),
-    ] {
+    for (at_first, mut first) in
+        [(None, acquired(&[])), (Some(MARK), acquired(&[(CLEARED_KEY, MARK)])), (None, made())]
+    {
         let (mark, _) = guarded(&mut first);
         let epoch = first.epoch.id.clone();
         let at_first = at_first.or(first.epoch.cleared.as_deref());
@@ -116,40 +112,30 @@ fn foreign_marks_are_removed_after_the_retention_time() {
     held.release_mark(first);
     let (_, request) = guarded(&mut held);
     let epoch = held.epoch.id.clone();
+    assert!(request.contains(&format!(r#""{ROW}","{CLEARED_KEY}"]]]"#)), "{request}");
     assert!(
-        request.contains(&format!(r#""{ROW}","{CLEARED_KEY}"]]]"#)),
-        "{request}"
+        request.contains(&format!(r#"["ids","insert",["map",[["{CLEARED_KEY}","{epoch}"]]]]"#))
     );
-    assert!(request.contains(&format!(
-        r#"["ids","insert",["map",[["{CLEARED_KEY}","{epoch}"]]]]"#
-    )));
     let (_, request) = guarded(&mut held);
-    assert!(
-        !request.contains(CLEARED_KEY) && !request.contains("delete"),
-        "{request}"
-    );
+    assert!(!request.contains(CLEARED_KEY) && !request.contains("delete"), "{request}");
 }
 
 #[test]
 fn a_request_begins_with_a_wait_and_ends_with_a_mark() {
     let (mark, request) = guarded(&mut made());
     let json = Json::parse(format!("{request}}}").as_bytes()).unwrap();
-    let Some(Json::Array(params)) = json.get("params") else {
-        panic!("{request}")
-    };
+    let Some(Json::Array(params)) = json.get("params") else { panic!("{request}") };
     let names: Vec<_> = params[1..]
         .iter()
         .map(|operation| operation.get("op").and_then(Json::as_str).unwrap())
         .collect();
     assert_eq!(names, ["wait", "comment", "mutate"]);
-    assert!(request.contains(&format!(
-        r#"["ids","excludes",["map",[["{}","{CLIENT}"]]]]"#,
-        mark.key
-    )));
-    assert!(request.contains(&format!(
-        r#"["ids","insert",["map",[["{}","{CLIENT}"]]]]"#,
-        mark.key
-    )));
+    assert!(
+        request.contains(&format!(r#"["ids","excludes",["map",[["{}","{CLIENT}"]]]]"#, mark.key))
+    );
+    assert!(
+        request.contains(&format!(r#"["ids","insert",["map",[["{}","{CLIENT}"]]]]"#, mark.key))
+    );
 }
 
 #[test]
@@ -162,9 +148,6 @@ fn malformed_replies_are_errors() {
         r#"[{"rows":[{},{}]}]"#,
         r#"[{"error":"unknown table"}]"#,
     ] {
-        assert!(
-            acquisition().handle_reply(&reply(results)).is_err(),
-            "{results}"
-        );
+        assert!(acquisition().handle_reply(&reply(results)).is_err(), "{results}");
     }
 }

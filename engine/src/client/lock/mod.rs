@@ -62,22 +62,13 @@ impl Lock {
         mode: LockMode,
     ) -> Result<Self, LockError> {
         if !patchbay_schemas::schema::is_id(name) {
-            return Err(LockError::BadName {
-                name: name.to_owned(),
-            });
+            return Err(LockError::BadName { name: name.to_owned() });
         }
         let name: Arc<str> = name.into();
         let state = locks
             .request(&name, mode)
-            .ok_or(LockError::AlreadyRequested {
-                name: name.to_string(),
-            })?;
-        Ok(Self {
-            name,
-            client,
-            locks,
-            state,
-        })
+            .ok_or(LockError::AlreadyRequested { name: name.to_string() })?;
+        Ok(Self { name, client, locks, state })
     }
 
     /// Name of the lock.
@@ -108,10 +99,9 @@ impl Lock {
             return std::future::pending().await;
         };
         match &state.refused {
-            Some(error) if !state.held => Err(LockRefused {
-                name: self.name.to_string(),
-                error: error.clone(),
-            }),
+            Some(error) if !state.held => {
+                Err(LockRefused { name: self.name.to_string(), error: error.clone() })
+            }
             _ => Ok(self.ownership(state.ownership)),
         }
     }
@@ -119,11 +109,7 @@ impl Lock {
     fn ownership(&self, number: u64) -> HeldLock {
         HeldLock {
             client: self.client.clone(),
-            ownership: Ownership {
-                name: self.name.clone(),
-                number,
-                state: self.state.clone(),
-            },
+            ownership: Ownership { name: self.name.clone(), number, state: self.state.clone() },
         }
     }
 }
@@ -189,10 +175,7 @@ impl Ownership {
 
     /// The error with which a server rejects a transaction whose client does not own the lock.
     pub(super) fn not_owner(&self) -> OvsdbError {
-        OvsdbError::new(
-            "not owner",
-            format!("Asserted lock {} not held.", self.name),
-        )
+        OvsdbError::new("not owner", format!("Asserted lock {} not held.", self.name))
     }
 }
 

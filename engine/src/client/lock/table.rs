@@ -95,11 +95,7 @@ impl LockRequests {
             return None;
         }
         let (state, seen) = watch::channel(LockState::default());
-        let wanted = RequestedLock {
-            mode,
-            asked: LockRequest::No,
-            state,
-        };
+        let wanted = RequestedLock { mode, asked: LockRequest::No, state };
         table.wanted.insert(name.clone(), wanted);
         self.notify_driver(table);
         Some(seen)
@@ -181,9 +177,7 @@ impl LockRequests {
             },
             Err(error) => {
                 tracing::warn!(lock = %name, %error, "the server rejected the request for the lock");
-                wanted
-                    .state
-                    .send_modify(|state| state.refused = Some(error));
+                wanted.state.send_modify(|state| state.refused = Some(error));
             }
         }
         Ok(true)

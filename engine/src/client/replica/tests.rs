@@ -11,19 +11,13 @@ fn schema() -> Arc<DatabaseSchema> {
 }
 
 fn uuid(last: u8) -> Uuid {
-    format!("00000000-0000-4000-8000-00000000000{last}")
-        .parse()
-        .unwrap()
+    format!("00000000-0000-4000-8000-00000000000{last}").parse().unwrap()
 }
 
 /// `updates` with `#1`, `#2` ... replaced by the UUIDs of the first, second ... row.
 fn text(updates: &str) -> TextBuf {
-    TextBuf::parse(
-        updates
-            .replace('#', "00000000-0000-4000-8000-00000000000")
-            .into_bytes(),
-    )
-    .unwrap()
+    TextBuf::parse(updates.replace('#', "00000000-0000-4000-8000-00000000000").into_bytes())
+        .unwrap()
 }
 
 fn replace(replica: &mut Replica, contents: &str) -> Result<ChangeSet, UpdateError> {
@@ -34,13 +28,8 @@ fn replace(replica: &mut Replica, contents: &str) -> Result<ChangeSet, UpdateErr
 }
 
 fn filled(contents: &str) -> Replica {
-    let mut replica = Replica::new(
-        schema(),
-        &[
-            IndexSpec::new("T", ["name"]),
-            IndexSpec::new("T", ["set[]"]),
-        ],
-    );
+    let mut replica =
+        Replica::new(schema(), &[IndexSpec::new("T", ["name"]), IndexSpec::new("T", ["set[]"])]);
     replace(&mut replica, contents).unwrap();
     replica
 }
@@ -62,10 +51,7 @@ fn new_contents_change_only_what_differs() {
 
     let after = replica.snapshot();
     let row = |snapshot: &Snapshot, last| snapshot.row(T, uuid(last)).cloned();
-    assert!(Arc::ptr_eq(
-        &row(&before, 1).unwrap(),
-        &row(after, 1).unwrap()
-    ));
+    assert!(Arc::ptr_eq(&row(&before, 1).unwrap(), &row(after, 1).unwrap()));
     assert!(row(after, 3).is_none() && row(after, 4).is_some());
     // The former snapshot is unchanged.
     assert!(row(&before, 3).is_some() && row(&before, 4).is_none());
@@ -86,10 +72,7 @@ fn malformed_contents_change_nothing() {
     let update = text(r##"{"T":{"#2":{"insert":{"name":"b"}},"#3":{"delete":null}}}"##);
     assert!(
         replica
-            .apply(TableUpdates::whole(
-                Reader::new(update.as_text()),
-                MonitorVersion::V2
-            ))
+            .apply(TableUpdates::whole(Reader::new(update.as_text()), MonitorVersion::V2))
             .is_err()
     );
     assert_eq!(replica.snapshot().row_count(), 1);
@@ -129,16 +112,11 @@ fn contents_with_a_duplicate_row_change_nothing() {
 #[test]
 fn another_schema_replaces_all_rows() {
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
-    let newer = SCHEMA
-        .replace("1.0.0", "1.1.0")
-        .replace("\"set\"", "\"list\"");
+    let newer = SCHEMA.replace("1.0.0", "1.1.0").replace("\"set\"", "\"list\"");
     let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
     let contents = text(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     let changes = replica
-        .replace(
-            &newer,
-            TableUpdates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
-        )
+        .replace(&newer, TableUpdates::whole(Reader::new(contents.as_text()), MonitorVersion::V2))
         .unwrap();
     assert_eq!(changes.rows.len(), 1);
     assert!(Arc::ptr_eq(replica.snapshot().schema(), &newer));
@@ -150,19 +128,10 @@ fn indexes_follow_updates() {
     let mut replica =
         filled(r##"{"T":{"#1":{"initial":{"name":"a"}},"#2":{"initial":{"name":"b"}}}}"##);
     let swap = text(r##"{"T":{"#1":{"modify":{"name":"b"}},"#2":{"modify":{"name":"a"}}}}"##);
-    replica
-        .apply(TableUpdates::whole(
-            Reader::new(swap.as_text()),
-            MonitorVersion::V2,
-        ))
-        .unwrap();
+    replica.apply(TableUpdates::whole(Reader::new(swap.as_text()), MonitorVersion::V2)).unwrap();
     let table = replica.snapshot().table(T);
-    let found = |name: &str| {
-        table
-            .find(0, &[patchbay_schemas::datum::Datum::scalar(name)])
-            .unwrap()
-            .uuid
-    };
+    let found =
+        |name: &str| table.find(0, &[patchbay_schemas::datum::Datum::scalar(name)]).unwrap().uuid;
     assert_eq!((found("a"), found("b")), (uuid(2), uuid(1)));
 }
 
@@ -171,10 +140,7 @@ fn an_update_without_a_difference_changes_no_row() {
     let mut replica = filled(r##"{"T":{"#1":{"initial":{"name":"a"}}}}"##);
     let update = text(r##"{"T":{"#1":{"modify":{}}}}"##);
     let changes = replica
-        .apply(TableUpdates::whole(
-            Reader::new(update.as_text()),
-            MonitorVersion::V2,
-        ))
+        .apply(TableUpdates::whole(Reader::new(update.as_text()), MonitorVersion::V2))
         .unwrap();
     assert!(changes.rows.is_empty());
 }
@@ -191,12 +157,7 @@ fn declared_indexes_follow_updates_and_new_schemas() {
     let update = text(
         r##"{"T":{"#1":{"modify":{"set":["set",["x","z"]]}},"#2":{"insert":{"name":"a","set":"y"}}}}"##,
     );
-    replica
-        .apply(TableUpdates::whole(
-            Reader::new(update.as_text()),
-            MonitorVersion::V2,
-        ))
-        .unwrap();
+    replica.apply(TableUpdates::whole(Reader::new(update.as_text()), MonitorVersion::V2)).unwrap();
     assert_eq!(found(&replica, &by_name, "a"), [uuid(1), uuid(2)]);
     assert!(found(&replica, &by_element, "x").is_empty());
     assert_eq!(found(&replica, &by_element, "y"), [uuid(1), uuid(2)]);
@@ -206,10 +167,7 @@ fn declared_indexes_follow_updates_and_new_schemas() {
     let newer = Arc::new(DatabaseSchema::parse(newer.as_bytes()).unwrap());
     let contents = text(r##"{"T":{"#2":{"initial":{"name":"b"}}}}"##);
     replica
-        .replace(
-            &newer,
-            TableUpdates::whole(Reader::new(contents.as_text()), MonitorVersion::V2),
-        )
+        .replace(&newer, TableUpdates::whole(Reader::new(contents.as_text()), MonitorVersion::V2))
         .unwrap();
     assert!(found(&replica, &by_name, "a").is_empty());
     assert_eq!(found(&replica, &by_name, "b"), [uuid(2)]);

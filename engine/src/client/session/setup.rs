@@ -45,9 +45,7 @@ impl Session {
             }
             (SessionState::RequestingServerStatus { .. }, Err(error)) => {
                 tracing::debug!(%error, "the server has no _Server database");
-                let request = self
-                    .rpc
-                    .request("list_dbs", |out| out.extend_from_slice(b"[]"));
+                let request = self.rpc.request("list_dbs", |out| out.extend_from_slice(b"[]"));
                 SessionState::ListingDatabases { request }
             }
             (SessionState::ListingDatabases { .. }, Ok(databases)) => {
@@ -63,17 +61,10 @@ impl Session {
                 return Err(refused("get_schema", &error));
             }
             (SessionState::StartingMonitor(starting), Ok(contents)) => {
-                return self
-                    .handle_first_contents(*starting, contents, retained)
-                    .map(Some);
+                return self.handle_first_contents(*starting, contents, retained).map(Some);
             }
             (SessionState::StartingMonitor(starting), Err(error)) => {
-                let PendingMonitor {
-                    version,
-                    schema,
-                    monitored,
-                    ..
-                } = *starting;
+                let PendingMonitor { version, schema, monitored, .. } = *starting;
                 let Some(version) = older(version).filter(|_| is_unknown_method(&error)) else {
                     let error = refused(version.method(), &error);
                     retained.filters.reject_sent(&error.to_string());
@@ -97,20 +88,16 @@ impl Session {
     ) -> Result<SessionState, SessionError> {
         let wanted = &self.config.database;
         let names = match Json::read(&mut databases) {
-            Json::Array(names) => names
-                .iter()
-                .map(|name| name.as_str().map(str::to_owned))
-                .collect(),
+            Json::Array(names) => {
+                names.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+            }
             _ => None,
         };
         let mut present: Vec<String> =
             names.ok_or_else(|| unexpected("list_dbs", "it is not a list of names"))?;
         if !present.contains(wanted) {
             present.sort();
-            return Err(SessionError::NoDatabase {
-                wanted: wanted.clone(),
-                present,
-            });
+            return Err(SessionError::NoDatabase { wanted: wanted.clone(), present });
         }
         Ok(self.fetch_schema())
     }
@@ -190,13 +177,7 @@ impl Session {
         contents: Reader<'_>,
         retained: &mut RetainedState,
     ) -> Result<SessionEvent, SessionError> {
-        let PendingMonitor {
-            version,
-            schema,
-            monitored,
-            since,
-            ..
-        } = starting;
+        let PendingMonitor { version, schema, monitored, since, .. } = starting;
         let (first, contents) = match version {
             MonitorVersion::V3 => first_reply(contents)?,
             _ => (FirstReply::default(), contents),
@@ -214,21 +195,16 @@ impl Session {
             Replica::new(schema.clone(), &self.config.indexes)
                 .with_strings(std::mem::take(&mut retained.strings))
         });
-        let contents = TableUpdates {
-            version,
-            text: contents,
-            streamed: self.incoming.take_rows(),
-        };
+        let contents =
+            TableUpdates { version, text: contents, streamed: self.incoming.take_rows() };
         replica.at(first.last);
         let (resync, changes) = if first.found {
             (ResyncKind::Continued, replica.catch_up(contents)?)
         } else {
             (ResyncKind::Full, replica.replace(&schema, contents)?)
         };
-        retained.position = first.last.map(|last| HistoryPosition {
-            last,
-            monitored: monitored.clone(),
-        });
+        retained.position =
+            first.last.map(|last| HistoryPosition { last, monitored: monitored.clone() });
         self.state = SessionState::Live(Box::new(ActiveMonitor {
             version,
             schema,
@@ -302,9 +278,7 @@ fn first_reply(mut at: Reader<'_>) -> Result<(FirstReply, Reader<'_>), SessionEr
     if !at.enter_array() || !at.next_element() {
         return Err(malformed("it is not an array"));
     }
-    let found = at
-        .boolean()
-        .ok_or_else(|| malformed("its first element is not a boolean"))?;
+    let found = at.boolean().ok_or_else(|| malformed("its first element is not a boolean"))?;
     let last = transaction_id(&mut at).ok_or_else(|| malformed("it has no transaction id"))?;
     let last = known_transaction(last);
     if !at.next_element() {
@@ -337,14 +311,9 @@ fn older(version: MonitorVersion) -> Option<MonitorVersion> {
 /// servers have different texts.
 fn is_unknown_method(error: &OvsdbError) -> bool {
     let text = error.to_string().to_lowercase();
-    ["method", "not implemented", "not supported"]
-        .iter()
-        .any(|word| text.contains(word))
+    ["method", "not implemented", "not supported"].iter().any(|word| text.contains(word))
 }
 
 fn refused(method: &'static str, error: &OvsdbError) -> SessionError {
-    SessionError::Refused {
-        method,
-        error: error.to_string(),
-    }
+    SessionError::Refused { method, error: error.to_string() }
 }

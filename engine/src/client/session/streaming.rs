@@ -45,10 +45,9 @@ impl IncomingMessage {
     pub(super) fn finish(&mut self) -> Result<(), SessionError> {
         match std::mem::take(self) {
             Self::Unknown | Self::Whole => Ok(()),
-            Self::Rows(_) => Err(unexpected(
-                "message",
-                "it does not end as what it began as, a report of rows",
-            )),
+            Self::Rows(_) => {
+                Err(unexpected("message", "it does not end as what it began as, a report of rows"))
+            }
         }
     }
 }
@@ -75,9 +74,8 @@ impl Session {
             return;
         };
         if let IncomingMessage::Unknown = self.incoming {
-            let is_report = open
-                .head()
-                .is_ok_and(|head| is_report(&self.state, &self.config.database, &head));
+            let is_report =
+                open.head().is_ok_and(|head| is_report(&self.state, &self.config.database, &head));
             self.incoming = if is_report {
                 IncomingMessage::Rows(StreamedRows::default())
             } else {
@@ -116,10 +114,7 @@ fn is_report(state: &SessionState, database: &str, head: &TextBuf) -> bool {
     match (state, Message::decode(head)) {
         (
             SessionState::StartingMonitor(starting),
-            Ok(Message::Reply(Reply {
-                id: Json::Integer(id),
-                outcome: Ok(_),
-            })),
+            Ok(Message::Reply(Reply { id: Json::Integer(id), outcome: Ok(_) })),
         ) => id == starting.request,
         (SessionState::Live(following), Ok(Message::Notification { method, mut params })) => {
             method == following.version.update_method()

@@ -31,22 +31,14 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        Self::with(
-            Config::new(Remote::Unix("x".into()).into(), "D"),
-            &Remote::Unix("x".into()),
-        )
+        Self::with(Config::new(Remote::Unix("x".into()).into(), "D"), &Remote::Unix("x".into()))
     }
 
     fn with(config: Config, remote: &Remote) -> Self {
         let now = Instant::now();
         let retained = RetainedState::new(&config);
         let session = Session::new(Arc::new(config), remote, "patchbay_1".into(), now);
-        Self {
-            session,
-            retained,
-            now,
-            received: Framer::new(usize::MAX),
-        }
+        Self { session, retained, now, received: Framer::new(usize::MAX) }
     }
 
     /// Takes the messages that the session has sent.
@@ -61,30 +53,22 @@ impl Scene {
             }
         }
         let texts = std::iter::from_fn(|| self.received.next_text().unwrap());
-        texts
-            .map(|text| String::from_utf8(text.as_text().bytes().to_vec()).unwrap())
-            .collect()
+        texts.map(|text| String::from_utf8(text.as_text().bytes().to_vec()).unwrap()).collect()
     }
 
     /// Sends messages to the session and returns its events.
     fn send(&mut self, messages: &str) -> Result<Vec<SessionEvent>, SessionError> {
-        self.session
-            .buffers()
-            .0
-            .extend_from_slice(messages.as_bytes());
+        self.session.buffers().0.extend_from_slice(messages.as_bytes());
         self.session.on_received(self.now);
         std::iter::from_fn(|| self.session.next_event(&mut self.retained).transpose()).collect()
     }
 
     /// Replies to all requests before the monitor.
     fn until_monitor(&mut self) {
-        self.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-            .unwrap();
-        self.send(r#"{"id":2,"result":{"locked":true},"error":null}"#)
-            .unwrap();
+        self.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
+        self.send(r#"{"id":2,"result":{"locked":true},"error":null}"#).unwrap();
         self.send(r#"{"id":3,"result":{},"error":null}"#).unwrap();
-        self.send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#))
-            .unwrap();
+        self.send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#)).unwrap();
         self.take_sent();
     }
 
@@ -92,22 +76,15 @@ impl Scene {
     fn until_live(&mut self) {
         self.until_monitor();
         let contents = format!(r#"{{"T":{{"{ROW}":{{"initial":{{"name":"a"}}}}}}}}"#);
-        let events = self.send(&format!(
-            r#"{{"id":5,"result":[false,"{ZERO}",{contents}],"error":null}}"#
-        ));
-        assert!(matches!(
-            events.unwrap()[..],
-            [SessionEvent::ReplicaReady(_)]
-        ));
+        let events =
+            self.send(&format!(r#"{{"id":5,"result":[false,"{ZERO}",{contents}],"error":null}}"#));
+        assert!(matches!(events.unwrap()[..], [SessionEvent::ReplicaReady(_)]));
         self.check_schema();
     }
 
     /// Replies to the second request for the schema with the same schema.
     fn check_schema(&mut self) {
-        assert_eq!(
-            self.take_sent(),
-            [r#"{"method":"get_schema","params":["D"],"id":6}"#]
-        );
+        assert_eq!(self.take_sent(), [r#"{"method":"get_schema","params":["D"],"id":6}"#]);
         let answer = format!(r#"{{"id":6,"result":{SCHEMA},"error":null}}"#);
         assert!(self.send(&answer).unwrap().is_empty());
     }
@@ -130,10 +107,6 @@ impl Scene {
         let snapshot = self.retained.replica.as_ref().unwrap().snapshot();
         let (id, table) = snapshot.schema().table_by_name("T").unwrap();
         let name = table.column_id("name").unwrap();
-        snapshot
-            .table(id)
-            .iter()
-            .map(|row| row.get(name).to_string())
-            .collect()
+        snapshot.table(id).iter().map(|row| row.get(name).to_string()).collect()
     }
 }

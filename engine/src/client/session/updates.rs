@@ -124,9 +124,7 @@ impl Session {
         retained.filters.mark_sent();
         if changed.is_empty() || monitor.version == MonitorVersion::V1 {
             // The oldest monitor method has no conditions: the replica holds all rows.
-            return Some(SessionEvent::FiltersApplied(
-                retained.filters.take_applied(),
-            ));
+            return Some(SessionEvent::FiltersApplied(retained.filters.take_applied()));
         }
         let request = self.rpc.request("monitor_cond_change", |out| {
             let name = monitor.schema.name.as_bytes();
@@ -146,10 +144,9 @@ impl Session {
     /// `true` if `id` belongs to the request to change conditions.
     pub(super) fn awaits_filter_reply(&self, id: i64) -> bool {
         match &self.state {
-            SessionState::Live(monitor) => monitor
-                .change
-                .as_ref()
-                .is_some_and(|(request, _)| *request == id),
+            SessionState::Live(monitor) => {
+                monitor.change.as_ref().is_some_and(|(request, _)| *request == id)
+            }
             _ => false,
         }
     }
@@ -179,9 +176,6 @@ impl ActiveMonitor {
     /// outstanding, because the conditions that the replica shows are uncertain.
     fn position(&self) -> Option<HistoryPosition> {
         let last = self.last.filter(|_| self.change.is_none())?;
-        Some(HistoryPosition {
-            last,
-            monitored: self.monitored.clone(),
-        })
+        Some(HistoryPosition { last, monitored: self.monitored.clone() })
     }
 }

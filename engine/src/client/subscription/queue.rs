@@ -54,19 +54,13 @@ impl EventQueue {
             if count > 0 {
                 let rows = changed.rows.iter().filter(followed).cloned().collect();
                 let schema = schema.clone();
-                let changed = ChangedRows {
-                    schema,
-                    rows,
-                    transaction: *transaction,
-                };
+                let changed = ChangedRows { schema, rows, transaction: *transaction };
                 queued.rows += count;
-                queued
-                    .events
-                    .push_back(if matches!(event, ReplicaEvent::Resynced(..)) {
-                        ChangeEvent::Resynced(changed)
-                    } else {
-                        ChangeEvent::Committed(changed)
-                    });
+                queued.events.push_back(if matches!(event, ReplicaEvent::Resynced(..)) {
+                    ChangeEvent::Resynced(changed)
+                } else {
+                    ChangeEvent::Committed(changed)
+                });
             }
         }
         drop(queued);
@@ -78,10 +72,7 @@ impl QueuedEvents {
     /// Replaces all queued events by a snapshot that shows them, and the events that are being
     /// queued.
     fn replace_by_snapshot(&mut self, snapshot: &Snapshot, last: Option<Uuid>) {
-        *self = Self {
-            lagged: Some((snapshot.clone(), last)),
-            ..Self::default()
-        };
+        *self = Self { lagged: Some((snapshot.clone(), last)), ..Self::default() };
     }
 }
 
@@ -113,13 +104,8 @@ struct SubscriberList {
 impl Subscribers {
     /// Makes an empty list. `last`: id of the last transaction that the first snapshot shows.
     pub(in crate::client) fn new(last: Option<Uuid>) -> Self {
-        let list = SubscriberList {
-            transaction: last,
-            ..SubscriberList::default()
-        };
-        Self {
-            list: Mutex::new(list),
-        }
+        let list = SubscriberList { transaction: last, ..SubscriberList::default() };
+        Self { list: Mutex::new(list) }
     }
 
     /// Adds a subscription. `snapshot` returns the state from which its first event follows.
@@ -129,21 +115,11 @@ impl Subscribers {
         snapshot: impl FnOnce() -> Snapshot,
     ) -> Subscription {
         let mut list = self.lock();
-        let waiting = QueuedEvents {
-            closed: list.closed,
-            ..QueuedEvents::default()
-        };
-        let queue = Arc::new(EventQueue {
-            follow,
-            waiting: Mutex::new(waiting),
-            changed: Notify::new(),
-        });
+        let waiting = QueuedEvents { closed: list.closed, ..QueuedEvents::default() };
+        let queue =
+            Arc::new(EventQueue { follow, waiting: Mutex::new(waiting), changed: Notify::new() });
         list.queues.push(Arc::downgrade(&queue));
-        Subscription {
-            snapshot: snapshot(),
-            queue,
-            transaction: list.transaction,
-        }
+        Subscription { snapshot: snapshot(), queue, transaction: list.transaction }
     }
 
     /// Calls `publish`, which publishes the snapshot, and queues the events that led to it; `last`
@@ -206,15 +182,11 @@ mod tests {
 
     impl Scene {
         fn new() -> Self {
-            Self {
-                database: Database::new(nb::schema()),
-                subscribers: Subscribers::default(),
-            }
+            Self { database: Database::new(nb::schema()), subscribers: Subscribers::default() }
         }
 
         fn follow(&self, follow: FollowedTables) -> Subscription {
-            self.subscribers
-                .subscribe(follow, || self.database.snapshot())
+            self.subscribers.subscribe(follow, || self.database.snapshot())
         }
 
         fn commit(&mut self, change: impl FnOnce(&mut TxnBuilder)) {
@@ -232,10 +204,7 @@ mod tests {
     }
 
     fn switch(name: &str) -> LogicalSwitch {
-        LogicalSwitch {
-            name: name.into(),
-            ..Default::default()
-        }
+        LogicalSwitch { name: name.into(), ..Default::default() }
     }
 
     async fn committed<T: TableRow>(events: &mut Subscription) -> Vec<Change<T>> {
@@ -261,17 +230,10 @@ mod tests {
         scene.commit(|txn| txn.delete(row).unwrap());
 
         let (a, b) = (switch("a"), switch("b"));
-        let inserted = Change::Inserted {
-            row,
-            new: a.clone(),
-        };
+        let inserted = Change::Inserted { row, new: a.clone() };
         assert_eq!(committed(&mut events).await, [inserted]);
         // The insert of a router is not reported.
-        let modified = Change::Modified {
-            row,
-            old: a,
-            new: b.clone(),
-        };
+        let modified = Change::Modified { row, old: a, new: b.clone() };
         assert_eq!(committed(&mut events).await, [modified]);
         let deleted = committed::<LogicalSwitch>(&mut events).await;
         assert_eq!((deleted[0].row(), deleted[0].now()), (row, None));
@@ -326,9 +288,7 @@ mod tests {
                 ReplicaEvent::Committed(changes.unwrap(), None)
             })
             .collect();
-        scene
-            .subscribers
-            .publish(&published, &scene.database.snapshot(), None, || {});
+        scene.subscribers.publish(&published, &scene.database.snapshot(), None, || {});
         let ChangeEvent::Lagged(snapshot) = events.next().await.unwrap() else {
             panic!("three rows do not fit into one")
         };

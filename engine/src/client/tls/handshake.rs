@@ -22,10 +22,7 @@ pub(super) async fn connect(
     let config = client_config(tls)?;
     let host = tls.server_name.as_deref().unwrap_or(host);
     let name = server_name(host, &stream).map_err(TlsError::Handshake)?;
-    TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
-        .map_err(TlsError::Handshake)
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(TlsError::Handshake)
 }
 
 fn client_config(tls: &Tls) -> Result<ClientConfig, TlsError> {
@@ -53,10 +50,9 @@ fn client_config(tls: &Tls) -> Result<ClientConfig, TlsError> {
 fn authorities(file: &Path) -> Result<RootCertStore, TlsError> {
     let mut authorities = RootCertStore::empty();
     for certificate in read_certificates(file)? {
-        authorities.add(certificate).map_err(|error| KeyFileError {
-            file: file.to_owned(),
-            problem: error.to_string(),
-        })?;
+        authorities
+            .add(certificate)
+            .map_err(|error| KeyFileError { file: file.to_owned(), problem: error.to_string() })?;
     }
     Ok(authorities)
 }

@@ -123,11 +123,7 @@ impl<'a, 'o> Commit<'a, 'o> {
                 rows.push(RowChange { table, old, new });
             }
         }
-        CheckedChanges {
-            rows: ChangeSet { rows },
-            strong_deltas,
-            key_hashes: self.key_hashes,
-        }
+        CheckedChanges { rows: ChangeSet { rows }, strong_deltas, key_hashes: self.key_hashes }
     }
 
     /// Removes rows from the overlay whose values are as before the transaction.
@@ -144,10 +140,7 @@ impl<'a, 'o> Commit<'a, 'o> {
     /// Checks the row limits of touched tables.
     fn check_max_rows(&self) -> Result<(), OvsdbError> {
         let touched = self.overlay.tables.iter();
-        for table in touched
-            .filter(|touched| !touched.rows.is_empty())
-            .map(|touched| touched.id)
-        {
+        for table in touched.filter(|touched| !touched.rows.is_empty()).map(|touched| touched.id) {
             let (schema, rows) = (self.schema.table(table), self.overlay.len(table));
             if rows > schema.max_rows as usize {
                 return Err(OvsdbError::constraint(format!(

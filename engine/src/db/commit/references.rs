@@ -160,10 +160,7 @@ impl Commit<'_, '_> {
             );
         }
         candidates.extend(
-            self.strong_deltas
-                .iter()
-                .filter(|(_, delta)| **delta < 0)
-                .map(|(row, _)| *row),
+            self.strong_deltas.iter().filter(|(_, delta)| **delta < 0).map(|(row, _)| *row),
         );
         while let Some(candidate) = candidates.pop() {
             let RowId { table, uuid } = candidate;
@@ -282,25 +279,19 @@ impl Commit<'_, '_> {
             return Ok(lost_strong);
         }
         let (column, table) = (schema.column_name(reference.column), &schema.name);
-        Err(OvsdbError::constraint(
-            if inserted && dangling.iter().any(Uuid::is_nil) {
-                format!(
-                    "Weak reference column \"{column}\" in \"{table}\" row {uuid} (inserted within this transaction) contained \
+        Err(OvsdbError::constraint(if inserted && dangling.iter().any(Uuid::is_nil) {
+            format!(
+                "Weak reference column \"{column}\" in \"{table}\" row {uuid} (inserted within this transaction) contained \
                  all-zeros UUID (probably as the default value for this column) but deleting this value caused a \
                  constraint volation because this column is not allowed to be empty."
-                )
-            } else {
-                format!(
-                    "Deletion of {removed} weak reference(s) to deleted (or never-existing) rows from column \"{column}\" in \
+            )
+        } else {
+            format!(
+                "Deletion of {removed} weak reference(s) to deleted (or never-existing) rows from column \"{column}\" in \
                  \"{table}\" row {uuid} {}caused this column to become empty, but constraints on this column disallow an \
                  empty column.",
-                    if inserted {
-                        "(inserted within this transaction) "
-                    } else {
-                        ""
-                    }
-                )
-            },
-        ))
+                if inserted { "(inserted within this transaction) " } else { "" }
+            )
+        }))
     }
 }

@@ -23,11 +23,7 @@ impl Commit<'_, '_> {
     /// hashes of keys that it has computed.
     pub(super) fn check_unique_indexes(&self) -> Result<KeyHashes, OvsdbError> {
         let mut key_hashes = KeyHashes::default();
-        for TouchedTable {
-            id: table,
-            rows: touched,
-        } in &self.overlay.tables
-        {
+        for TouchedTable { id: table, rows: touched } in &self.overlay.tables {
             let table = *table;
             let indexes = &self.overlay.base.table(table).unique_indexes;
             for (place, index) in indexes.iter().enumerate() {
@@ -42,9 +38,8 @@ impl Commit<'_, '_> {
                     let key = index.key(new);
                     let committed = index.get(&key).map(|row| row.uuid);
                     let committed = committed.filter(|other| self.keeps_key(table, *other, index));
-                    let other = committed
-                        .filter(|other| other != uuid)
-                        .or_else(|| keys.get(&key).copied());
+                    let other =
+                        committed.filter(|other| other != uuid).or_else(|| keys.get(&key).copied());
                     if let Some(other) = other {
                         return Err(self.index_violation(table, index, &key, *uuid, other));
                     }
@@ -59,11 +54,7 @@ impl Commit<'_, '_> {
     fn keeps_key(&self, table: TableId, uuid: Uuid, index: &UniqueIndex) -> bool {
         match self.overlay.touched(RowId::new(table, uuid)) {
             None => true,
-            Some(TouchedRow {
-                old: Some(old),
-                new: Some(new),
-                ..
-            }) => index.has_same_key(old, new),
+            Some(TouchedRow { old: Some(old), new: Some(new), .. }) => index.has_same_key(old, new),
             Some(_) => false,
         }
     }
@@ -102,14 +93,8 @@ impl Commit<'_, '_> {
             return (a, b);
         };
         let columns = self.schema.table(table).columns_in_hash_order();
-        let orders = columns
-            .iter()
-            .map(|column| row.get(*column).cmp(&other.get(*column)));
-        if orders.fold(Ordering::Equal, Ordering::then).is_lt() {
-            (b, a)
-        } else {
-            (a, b)
-        }
+        let orders = columns.iter().map(|column| row.get(*column).cmp(&other.get(*column)));
+        if orders.fold(Ordering::Equal, Ordering::then).is_lt() { (b, a) } else { (a, b) }
     }
 
     /// Text of an index key.
@@ -126,13 +111,13 @@ impl Commit<'_, '_> {
         match self.overlay.touched(RowId::new(table, uuid)) {
             None => format!("{EXISTED} and was not modified by the transaction."),
             Some(TouchedRow { old: None, .. }) => "was inserted by this transaction.".to_owned(),
-            Some(TouchedRow {
-                old: Some(old),
-                new: Some(new),
-                ..
-            }) if index.has_same_key(old, new) => format!(
-                "{EXISTED}, which modified some of the row's columns but not any columns in this index."
-            ),
+            Some(TouchedRow { old: Some(old), new: Some(new), .. })
+                if index.has_same_key(old, new) =>
+            {
+                format!(
+                    "{EXISTED}, which modified some of the row's columns but not any columns in this index."
+                )
+            }
             Some(TouchedRow { old: Some(old), .. }) => format!(
                 "had the following index values before the transaction: {}.",
                 self.key_text(table, index, &index.key(old))

@@ -88,19 +88,12 @@ impl Change<'_> {
 
     fn map(&mut self) -> BTreeMap<String, String> {
         (0..self.below(30))
-            .map(|_| {
-                (
-                    format!("k{}", self.below(40)),
-                    format!("v{}", self.below(3)),
-                )
-            })
+            .map(|_| (format!("k{}", self.below(40)), format!("v{}", self.below(3))))
             .collect()
     }
 
     fn addresses(&mut self) -> BTreeSet<String> {
-        (0..self.below(40))
-            .map(|_| format!("10.0.0.{}", self.below(60)))
-            .collect()
+        (0..self.below(40)).map(|_| format!("10.0.0.{}", self.below(60))).collect()
     }
 
     fn insert_port(&mut self) -> Result<Ref<LogicalRouterPort>, BuildError> {
@@ -112,9 +105,7 @@ impl Change<'_> {
             ..Default::default()
         };
         if self.random.random_ratio(1, 4) {
-            return self
-                .txn
-                .insert_as(Uuid::from_u128(self.random.random()), &port);
+            return self.txn.insert_as(Uuid::from_u128(self.random.random()), &port);
         }
         self.txn.insert(&port)
     }
@@ -195,10 +186,7 @@ impl Change<'_> {
         };
         let pairs = self.map();
         self.txn.put(row, LogicalRouter::OPTIONS, pairs)?;
-        let gone = [
-            format!("k{}", self.below(40)),
-            format!("k{}", self.below(40)),
-        ];
+        let gone = [format!("k{}", self.below(40)), format!("k{}", self.below(40))];
         self.txn.remove_keys(row, LogicalRouter::OPTIONS, gone)
     }
 
@@ -226,14 +214,8 @@ impl Change<'_> {
                 Some((_, router)) if self.below(2) == 0 => router.name,
                 _ => self.new_name("lr"),
             };
-            let router = LogicalRouter {
-                name,
-                options: self.map(),
-                ..Default::default()
-            };
-            let (router, _) = self
-                .txn
-                .upsert(&routers(), &router, &["ports", "static_routes"])?;
+            let router = LogicalRouter { name, options: self.map(), ..Default::default() };
+            let (router, _) = self.txn.upsert(&routers(), &router, &["ports", "static_routes"])?;
             let port = self.insert_port()?;
             return self.txn.add(router, LogicalRouter::PORTS, [port]);
         }
@@ -257,11 +239,7 @@ impl Change<'_> {
             Some((row, _)) => self.txn.increase(row, NbGlobal::NB_CFG, by),
             None => self
                 .txn
-                .insert(&NbGlobal {
-                    name: "global".into(),
-                    nb_cfg: by,
-                    ..Default::default()
-                })
+                .insert(&NbGlobal { name: "global".into(), nb_cfg: by, ..Default::default() })
                 .map(drop),
         }
     }
@@ -270,14 +248,9 @@ impl Change<'_> {
     fn load_balancers(&mut self) -> Result<(), BuildError> {
         let name = self.new_name("lb");
         let vips = self.map();
-        let balancer = self.txn.insert(&LoadBalancer {
-            name,
-            vips,
-            ..Default::default()
-        })?;
+        let balancer = self.txn.insert(&LoadBalancer { name, vips, ..Default::default() })?;
         if let Some((row, _)) = self.router() {
-            self.txn
-                .add(row, LogicalRouter::LOAD_BALANCER, [balancer])?;
+            self.txn.add(row, LogicalRouter::LOAD_BALANCER, [balancer])?;
         }
         match self.any(|balancer: &LoadBalancer| balancer.name.clone()) {
             Some((row, _)) if self.below(2) == 0 => self.txn.delete(row),

@@ -53,9 +53,7 @@ impl Contents {
             .iter()
             .map(|row| {
                 let named = ["name", "ip_prefix"];
-                let name = named
-                    .iter()
-                    .find_map(|name| row.columns.get(*name)?.as_str());
+                let name = named.iter().find_map(|name| row.columns.get(*name)?.as_str());
                 let name = name.unwrap_or_else(|| panic!("{} has no name", row.table));
                 (row.uuid.clone(), format!("{} {name}", row.table))
             })
@@ -139,10 +137,7 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) async fn connect(socket: &Path) -> Self {
-        Self {
-            stream: UnixStream::connect(socket).await.unwrap(),
-            framer: Framer::new(usize::MAX),
-        }
+        Self { stream: UnixStream::connect(socket).await.unwrap(), framer: Framer::new(usize::MAX) }
     }
 
     /// Selects all rows of the tables.
@@ -165,23 +160,16 @@ impl Reader {
             ("method", Json::string("transact")),
             ("params", Json::Array(params)),
         ]);
-        self.stream
-            .write_all(request.to_text().as_bytes())
-            .await
-            .unwrap();
+        self.stream.write_all(request.to_text().as_bytes()).await.unwrap();
         let reply = soon(self.next()).await;
-        let Some(Json::Array(results)) = reply.get("result") else {
-            panic!("{}", reply.to_text())
-        };
+        let Some(Json::Array(results)) = reply.get("result") else { panic!("{}", reply.to_text()) };
         let mut rows = Vec::new();
         for (name, result) in tables.iter().zip(results) {
             let Some(Json::Array(found)) = result.get("rows") else {
                 panic!("{}", result.to_text())
             };
             for row in found {
-                let Json::Object(columns) = row else {
-                    panic!("{}", row.to_text())
-                };
+                let Json::Object(columns) = row else { panic!("{}", row.to_text()) };
                 let columns = columns.iter().map(|(name, value)| {
                     let name = String::from_utf8(name.clone()).unwrap();
                     (name, value.clone())

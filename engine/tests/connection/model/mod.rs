@@ -161,9 +161,7 @@ impl World {
             outcomes.push(match transaction.await.unwrap() {
                 CommitOutcome::Committed(_) => "committed".to_owned(),
                 CommitOutcome::Rejected(error) => {
-                    let operation = error
-                        .operation
-                        .map(|at| (at.index, at.operation, at.columns));
+                    let operation = error.operation.map(|at| (at.index, at.operation, at.columns));
                     format!("{} at {operation:?}", error.error.tag)
                 }
                 other => panic!("{}: {other:?}", self.name),
@@ -206,9 +204,7 @@ impl World {
             }
         }
         let snapshot = self.client.snapshot();
-        let followed = TABLES
-            .iter()
-            .filter_map(|table| schema.table_by_name(table));
+        let followed = TABLES.iter().filter_map(|table| schema.table_by_name(table));
         let rows: usize = followed.map(|(id, _)| snapshot.table(id).len()).sum();
         assert_eq!(self.mirror.len(), rows, "{}", self.name);
         for ((table, uuid), row) in &self.mirror {
@@ -249,10 +245,7 @@ async fn compare(way: Way) {
     let continued = outcomes.contains_key("resync Continued");
     assert_eq!(continued, matches!(way, Way::Clustered), "{outcomes:?}");
     let committed = outcomes.get("committed").copied().unwrap_or_default();
-    assert!(
-        committed > steps as usize / 2 && outcomes.len() > 3,
-        "{outcomes:?}"
-    );
+    assert!(committed > steps as usize / 2 && outcomes.len() > 3, "{outcomes:?}");
 }
 
 #[tokio::test]

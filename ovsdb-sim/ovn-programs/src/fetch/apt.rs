@@ -30,8 +30,7 @@ pub(super) struct Apt {
 /// `true` if options of apt.conf(5) can hold the path.
 pub(super) fn can_hold(path: &Path) -> bool {
     let is_quotable = |byte: u8| !byte.is_ascii_control() && !UNQUOTABLE.contains(&byte);
-    path.to_str()
-        .is_some_and(|path| path.bytes().all(is_quotable))
+    path.to_str().is_some_and(|path| path.bytes().all(is_quotable))
 }
 
 impl Apt {
@@ -125,16 +124,9 @@ pub(super) fn run(
     let program = command.get_program().to_string_lossy().into_owned();
     let error = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => FetchError::NoProgram(program.clone()),
-        _ => FetchError::Run {
-            program: program.clone(),
-            source,
-        },
+        _ => FetchError::Run { program: program.clone(), source },
     };
-    command
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(error)?;
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let (status, output, errors) = thread::scope(|scope| {

@@ -29,10 +29,7 @@ impl Workspace {
             created => created.map_err(FetchError::io(&folder))?,
         }
         let mark = create_mark(&folder).map_err(FetchError::io(&folder.join(MARK)))?;
-        Ok(Self {
-            folder,
-            _mark: mark,
-        })
+        Ok(Self { folder, _mark: mark })
     }
 
     /// Path of a file or folder inside.

@@ -60,10 +60,7 @@ impl Watchdog {
     fn stop(self) {
         drop(self.ended);
         let is_killed = self.thread.join().expect("the watchdog does not panic");
-        assert!(
-            !is_killed,
-            "the program has not ended within {END_TIMEOUT:?}"
-        );
+        assert!(!is_killed, "the program has not ended within {END_TIMEOUT:?}");
     }
 }
 

@@ -49,11 +49,7 @@ impl RealCluster {
     #[must_use]
     pub fn start(schema: &Path, members: usize) -> Self {
         let dir = ScratchDir::new();
-        let name = run_tool(
-            Command::new(program("ovsdb-tool"))
-                .arg("schema-name")
-                .arg(schema),
-        );
+        let name = run_tool(Command::new(program("ovsdb-tool")).arg("schema-name").arg(schema));
         let mut cluster = Self {
             database: name.trim().to_owned(),
             members: (0..members).map(|_| None).collect(),
@@ -116,8 +112,7 @@ impl RealCluster {
         let deadline = Instant::now() + CLUSTER_TIMEOUT;
         loop {
             let leads = |member: &usize| {
-                self.status(*member)
-                    .is_some_and(|status| status.contains("Role: leader"))
+                self.status(*member).is_some_and(|status| status.contains("Role: leader"))
             };
             // A former leader that was suspended may not know the new one yet.
             let leaders: Vec<_> = (0..self.size()).filter(leads).collect();
@@ -271,11 +266,7 @@ impl Drop for RealCluster {
 /// Runs a program to its end and returns its output.
 fn run_tool(command: &mut Command) -> String {
     let output = command.output().expect("an installed program starts");
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -293,9 +284,7 @@ mod tests {
         let second = cluster.leader();
         assert_ne!(second, first);
         cluster.start_member(first);
-        cluster.wait_until(first, "it follows", |status| {
-            status.contains("Role: follower")
-        });
+        cluster.wait_until(first, "it follows", |status| status.contains("Role: follower"));
         cluster.compact(first);
     }
 }

@@ -75,11 +75,7 @@ impl RealServer {
         let file = dir.path().join("0.db");
         let address = format!("unix:{}", dir.path().join("raft.sock").display());
         run_tool(
-            release
-                .command("ovsdb-tool")
-                .arg("create-cluster")
-                .args([&file, schema])
-                .arg(address),
+            release.command("ovsdb-tool").arg("create-cluster").args([&file, schema]).arg(address),
         );
         let server = Self::serve(release, dir, vec![file]);
         server.wait_until_connected(release, database);
@@ -106,14 +102,8 @@ impl RealServer {
     /// If `ovsdb-server` is not installed, rejects a file or does not answer in time.
     #[must_use]
     pub fn open<P: AsRef<Path>>(databases: impl IntoIterator<Item = P>) -> Self {
-        let databases = databases
-            .into_iter()
-            .map(|database| database.as_ref().to_owned());
-        Self::serve(
-            &Release::installed(),
-            ScratchDir::new(),
-            databases.collect(),
-        )
+        let databases = databases.into_iter().map(|database| database.as_ref().to_owned());
+        Self::serve(&Release::installed(), ScratchDir::new(), databases.collect())
     }
 
     fn serve(release: &Release, dir: ScratchDir, databases: Vec<PathBuf>) -> Self {
@@ -132,13 +122,7 @@ impl RealServer {
             .stderr(File::create(&log).expect("a file in a fresh folder"))
             .spawn()
             .expect("an installed program starts");
-        let mut server = Self {
-            child,
-            databases,
-            socket,
-            unixctl,
-            _dir: dir,
-        };
+        let mut server = Self { child, databases, socket, unixctl, _dir: dir };
         server.wait_until_ready(&log);
         server
     }
@@ -180,10 +164,7 @@ impl RealServer {
     fn wait_until_ready(&mut self, log: &Path) {
         let deadline = Instant::now() + START_TIMEOUT;
         let sockets = [self.socket.clone(), self.unixctl.clone()];
-        while sockets
-            .iter()
-            .any(|socket| UnixStream::connect(socket).is_err())
-        {
+        while sockets.iter().any(|socket| UnixStream::connect(socket).is_err()) {
             let ended = self.child.try_wait().expect("a child can be waited for");
             assert!(
                 ended.is_none() && Instant::now() < deadline,
@@ -206,21 +187,12 @@ impl Drop for RealServer {
 
 /// Creates an empty database file with `ovsdb-tool`.
 fn create(release: &Release, database: &Path, schema: &Path) -> PathBuf {
-    run_tool(
-        release
-            .command("ovsdb-tool")
-            .arg("create")
-            .args([database, schema]),
-    );
+    run_tool(release.command("ovsdb-tool").arg("create").args([database, schema]));
     database.to_owned()
 }
 
 /// Runs a program, which must succeed.
 fn run_tool(command: &mut Command) {
     let output = command.output().expect("an installed program starts");
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

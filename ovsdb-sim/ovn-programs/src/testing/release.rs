@@ -128,10 +128,7 @@ impl Release {
     /// If the program does not print it.
     #[must_use]
     pub fn version(&self) -> String {
-        self.0
-            .version_of("ovsdb-server")
-            .unwrap_or_else(|error| panic!("{error}"))
-            .to_string()
+        self.0.version_of("ovsdb-server").unwrap_or_else(|error| panic!("{error}")).to_string()
     }
 }
 

@@ -20,21 +20,10 @@ pub fn create_script(path: &Path, text: &str) {
         .stdin(Stdio::piped())
         .spawn()
         .expect("install of coreutils runs");
-    let written = child
-        .stdin
-        .take()
-        .map(|mut input| input.write_all(text.as_bytes()));
-    assert!(
-        written.is_some_and(|written| written.is_ok()),
-        "{}",
-        path.display()
-    );
+    let written = child.stdin.take().map(|mut input| input.write_all(text.as_bytes()));
+    assert!(written.is_some_and(|written| written.is_ok()), "{}", path.display());
     let status = child.wait();
-    assert!(
-        status.is_ok_and(|status| status.success()),
-        "{}",
-        path.display()
-    );
+    assert!(status.is_ok_and(|status| status.success()), "{}", path.display());
 }
 
 #[cfg(test)]

@@ -45,11 +45,7 @@ impl UnpackError {
 
 impl Suite {
     const fn new(name: &'static str, variable: &'static str) -> Self {
-        Self {
-            name,
-            variable,
-            folder: OnceLock::new(),
-        }
+        Self { name, variable, folder: OnceLock::new() }
     }
 
     /// The folder, which is created if it does not exist. `None`: it cannot be created; the reason
@@ -78,9 +74,7 @@ impl Suite {
         lock.lock().map_err(UnpackError::io(&lock_path))?;
         if !done.exists() {
             let name = self.name;
-            print_uncaptured(&format!(
-                "downloading Open vSwitch and OVN of Debian {name}, once"
-            ));
+            print_uncaptured(&format!("downloading Open vSwitch and OVN of Debian {name}, once"));
             let cancellation = crate::Cancellation::default();
             crate::fetch(&name.parse()?, &done, &cancellation, |_| {})?;
         }
@@ -98,9 +92,7 @@ fn print_uncaptured(text: &str) {
 fn target_folder() -> Result<PathBuf, UnpackError> {
     let test = env::current_exe().map_err(UnpackError::io(Path::new("this program")))?;
     // Cargo does not mark a target folder that existed before, such as a restored cache.
-    let marked = test
-        .ancestors()
-        .find(|folder| folder.join("CACHEDIR.TAG").exists());
+    let marked = test.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
     let target = marked.or_else(|| {
         let dependencies = test
             .ancestors()

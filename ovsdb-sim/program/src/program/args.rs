@@ -39,12 +39,7 @@ pub(crate) struct Args {
     /// again whenever the connection ends.
     /// db:DATABASE,TABLE,COLUMN: open the remotes in this column, now and whenever it changes. An
     /// example is `db:OVN_Northbound,NB_Global,connections`, which ovn-nbctl set-connection writes.
-    #[arg(
-        long,
-        visible_alias = "remote",
-        value_name = "TARGET",
-        verbatim_doc_comment
-    )]
+    #[arg(long, visible_alias = "remote", value_name = "TARGET", verbatim_doc_comment)]
     pub(crate) listen: Vec<String>,
 
     /// Serve the databases and the remotes that this file names
@@ -240,10 +235,7 @@ impl From<TlsArgs> for TlsOptions {
 
 /// Options of a daemon.
 #[derive(Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an option of the command line"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[command(next_help_heading = "Daemon")]
 pub(crate) struct DaemonArgs {
     /// Serve in the background; return when clients can connect

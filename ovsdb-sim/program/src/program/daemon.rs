@@ -174,17 +174,13 @@ pub(crate) fn monitor(on_ready: impl FnOnce() -> io::Result<()>) -> Result<(), D
     let mut last_restart: Option<Instant> = None;
     loop {
         let ended = describe_end(process, status);
-        if !status
-            .signal()
-            .is_some_and(|signal| ERROR_SIGNALS.contains(&signal))
-        {
+        if !status.signal().is_some_and(|signal| ERROR_SIGNALS.contains(&signal)) {
             tracing::info!(target: "daemon_unix", "{ended}, exiting");
             return Ok(());
         }
         crashes += 1;
-        let pause = last_restart.map_or(Duration::ZERO, |last| {
-            MIN_RESTART_INTERVAL.saturating_sub(last.elapsed())
-        });
+        let pause = last_restart
+            .map_or(Duration::ZERO, |last| MIN_RESTART_INTERVAL.saturating_sub(last.elapsed()));
         if !pause.is_zero() {
             tracing::warn!(
                 target: "daemon_unix",

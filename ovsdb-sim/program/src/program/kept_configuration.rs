@@ -123,9 +123,7 @@ pub(crate) fn changeable(sim: &Sim, remotes: &Remotes, kept: Option<File>) -> Co
             tracing::warn!(target: "ovsdb_server", "failed to save configuration: {error}");
         }
     };
-    Configuration::Changeable {
-        keep: Box::new(keep),
-    }
+    Configuration::Changeable { keep: Box::new(keep) }
 }
 
 #[cfg(test)]
@@ -137,10 +135,7 @@ mod tests {
         let kept = KeptConfiguration {
             remotes: vec!["punix:a b".to_owned(), "db:D,T,c".to_owned()],
             databases: ["D".to_owned()].into(),
-            files: vec![
-                PathBuf::from("/x\ny.db"),
-                OsStr::from_bytes(b"/\xff").into(),
-            ],
+            files: vec![PathBuf::from("/x\ny.db"), OsStr::from_bytes(b"/\xff").into()],
         };
         let text = kept.encode();
         assert_eq!(KeptConfiguration::decode(&text), Some(kept));

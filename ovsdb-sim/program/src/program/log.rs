@@ -42,11 +42,7 @@ const SOURCE_TARGET: &str = "reconnect::source";
 /// The thread that writes to the console cannot be started.
 pub(crate) fn init(name: &ProgramName) -> io::Result<(Log, LogFile, LogFlush)> {
     let is_ovsdb_server = name.is_ovsdb_server();
-    let default = if is_ovsdb_server {
-        SERVER_LEVEL
-    } else {
-        "warn"
-    };
+    let default = if is_ovsdb_server { SERVER_LEVEL } else { "warn" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let level = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let (console_filter, console_handle) = reload::Layer::new(filter);
@@ -80,18 +76,14 @@ pub(crate) fn init(name: &ProgramName) -> io::Result<(Log, LogFile, LogFlush)> {
         .init();
     let set_file_filter: Box<SetFilter> = Box::new(move |directives| {
         // Fails only when the log has ended.
-        file_handle
-            .reload(EnvFilter::new(directives))
-            .unwrap_or_default();
+        file_handle.reload(EnvFilter::new(directives)).unwrap_or_default();
     });
     log_file.state().set_filter = Some(set_file_filter);
     let sink = Sink {
         file: log_file.clone(),
         set_console_filter: Box::new(move |directives| {
             // Fails only when the log has ended.
-            console_handle
-                .reload(EnvFilter::new(directives))
-                .unwrap_or_default();
+            console_handle.reload(EnvFilter::new(directives)).unwrap_or_default();
         }),
         patterns,
     };

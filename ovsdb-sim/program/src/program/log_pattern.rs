@@ -180,14 +180,8 @@ mod tests {
     fn the_default_patterns_are_those_of_ovsdb_server() {
         let [console, file] = [LogDestination::Console, LogDestination::File]
             .map(|destination| LogPattern::new(destination.default_pattern()));
-        assert_eq!(
-            format(&console.0),
-            "2026-01-31T12:34:56Z|00007|vlog|INFO|opened"
-        );
-        assert_eq!(
-            format(&file.0),
-            "2026-01-31T12:34:56.987Z|00007|vlog|INFO|opened"
-        );
+        assert_eq!(format(&console.0), "2026-01-31T12:34:56Z|00007|vlog|INFO|opened");
+        assert_eq!(format(&file.0), "2026-01-31T12:34:56.987Z|00007|vlog|INFO|opened");
     }
 
     /// Lines that ovsdb-server 3.1 printed for the same patterns.

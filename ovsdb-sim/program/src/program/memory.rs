@@ -68,9 +68,8 @@ impl Collector {
     /// Collects on the runtime's threads if they have worked lately.
     async fn collect_after_work(&mut self) {
         let workers = self.runtime.num_workers();
-        let busy: Duration = (0..workers)
-            .map(|worker| self.runtime.worker_total_busy_duration(worker))
-            .sum();
+        let busy: Duration =
+            (0..workers).map(|worker| self.runtime.worker_total_busy_duration(worker)).sum();
         // A thread counts its time late, so that the difference can fall for a while.
         let working = busy.saturating_sub(self.collecting);
         if working > self.working + WORK {
@@ -117,9 +116,7 @@ pub(crate) fn server_limits(connection_memory: usize, memory: usize) -> Limits {
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap_or_default();
     // If a process may have few descriptors, half of them are for connections.
     let free = hard.saturating_sub(RESERVED_DESCRIPTORS).max(hard / 2);
-    limits.connections = limits
-        .connections
-        .min(usize::try_from(free).unwrap_or(usize::MAX));
+    limits.connections = limits.connections.min(usize::try_from(free).unwrap_or(usize::MAX));
     let for_others = limits.connections / 8;
     limits.connections_per_peer = limits.connections - for_others;
     limits

@@ -78,11 +78,7 @@ impl ProgramName {
 
     /// The path of the configuration file, of which the option may have given a part.
     pub(crate) fn config_file(&self, given: &Path) -> PathBuf {
-        if self.is_ovsdb_server() {
-            database_folder().join(given)
-        } else {
-            given.to_owned()
-        }
+        if self.is_ovsdb_server() { database_folder().join(given) } else { given.to_owned() }
     }
 }
 

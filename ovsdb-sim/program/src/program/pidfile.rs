@@ -34,11 +34,7 @@ pub(crate) enum PidfileError {
     #[error("{}: pidfile check failed ({source}), aborting", path.display())]
     Check { path: PathBuf, source: io::Error },
     #[error("failed to rename \"{}\" to \"{}\" ({source})", from.display(), to.display())]
-    Rename {
-        from: PathBuf,
-        to: PathBuf,
-        source: io::Error,
-    },
+    Rename { from: PathBuf, to: PathBuf, source: io::Error },
 }
 
 impl Pidfile {
@@ -55,10 +51,7 @@ impl Pidfile {
             .append(true)
             .create(true)
             .open(&temporary)
-            .map_err(|source| PidfileError::Create {
-                path: temporary.clone(),
-                source,
-            })?;
+            .map_err(|source| PidfileError::Create { path: temporary.clone(), source })?;
         // As in ovsdb-server, the temporary file excludes processes that start at the same time.
         let mut whole = whole_file_lock();
         fcntl(&file, FcntlArg::F_SETLK(&whole)).map_err(|error| PidfileError::Lock {
@@ -71,10 +64,7 @@ impl Pidfile {
             }
             file.set_len(0)
                 .and_then(|()| writeln!(file, "{}", process::id()))
-                .map_err(|source| PidfileError::Write {
-                    path: temporary.clone(),
-                    source,
-                })?;
+                .map_err(|source| PidfileError::Write { path: temporary.clone(), source })?;
             fs::rename(&temporary, &path).map_err(|source| PidfileError::Rename {
                 from: temporary.clone(),
                 to: path.clone(),
@@ -86,10 +76,7 @@ impl Pidfile {
             fs::remove_file(&temporary).unwrap_or_default();
             return Err(error);
         }
-        Ok(Self {
-            path,
-            _locked: file,
-        })
+        Ok(Self { path, _locked: file })
     }
 }
 
@@ -102,10 +89,7 @@ impl Drop for Pidfile {
 
 /// Checks that no process has the pidfile locked.
 fn check_not_running(path: &Path, lock: &mut libc::flock) -> Result<(), PidfileError> {
-    let failed = |source| PidfileError::Check {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = |source| PidfileError::Check { path: path.to_owned(), source };
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -11,11 +11,7 @@ pub(crate) fn describe_status(status: ExitStatus) -> String {
         (None, Some(code)) => format!("exit status {code}"),
         (None, None) => status.to_string(),
     };
-    let core = if status.core_dumped() {
-        ", core dumped"
-    } else {
-        ""
-    };
+    let core = if status.core_dumped() { ", core dumped" } else { "" };
     format!("{how}{core}")
 }
 

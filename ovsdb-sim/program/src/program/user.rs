@@ -15,11 +15,7 @@ pub(crate) enum UserError {
     #[error("group {0} not found, aborting.")]
     UnknownGroup(String),
     #[error("Invalid --user option {option} (user {user} is not in group {group}), aborting.")]
-    NotInGroup {
-        option: String,
-        user: String,
-        group: String,
-    },
+    NotInGroup { option: String, user: String, group: String },
     #[error("failed to drop privileges: {0}")]
     System(#[from] Errno),
 }
@@ -57,11 +53,7 @@ pub(crate) fn become_user(option: &str) -> Result<(), UserError> {
 /// the user's.
 fn identity(option: &str) -> Result<Identity, UserError> {
     let (name, group) = option.split_once(':').unwrap_or((option, ""));
-    let user = if name.is_empty() {
-        User::from_uid(geteuid())?
-    } else {
-        User::from_name(name)?
-    };
+    let user = if name.is_empty() { User::from_uid(geteuid())? } else { User::from_name(name)? };
     let user = user.ok_or_else(|| UserError::UnknownUser(name.to_owned()))?;
     let group = if group.is_empty() {
         user.gid
@@ -77,9 +69,5 @@ fn identity(option: &str) -> Result<Identity, UserError> {
         }
         found.gid
     };
-    Ok(Identity {
-        name: user.name,
-        user: user.uid,
-        group,
-    })
+    Ok(Identity { name: user.name, user: user.uid, group })
 }

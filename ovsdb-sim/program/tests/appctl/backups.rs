@@ -14,9 +14,7 @@ fn until_both(servers: &mut [Server; 2], command: &str, text: &str) {
 
 /// Sends a request to both servers, whose replies must have the same length. Returns the reply.
 fn same_reply(servers: &[Server; 2], request: &str) -> String {
-    let [real, sim] = servers
-        .each_ref()
-        .map(|server| send_requests(&server.socket, request));
+    let [real, sim] = servers.each_ref().map(|server| send_requests(&server.socket, request));
     // The order of members differs.
     assert_eq!(real.len(), sim.len(), "{request}: {real} {sim}");
     real
@@ -57,10 +55,7 @@ fn a_backup_follows_its_source_until_it_is_disconnected() {
         same(&mut servers, command);
     }
     let remote = source.remote();
-    let (_, code) = same(
-        &mut servers,
-        &format!("ovsdb-server/set-active-ovsdb-server {remote}"),
-    );
+    let (_, code) = same(&mut servers, &format!("ovsdb-server/set-active-ovsdb-server {remote}"));
     assert_eq!(code, Some(0));
     same(&mut servers, "ovsdb-server/get-active-ovsdb-server");
     same(&mut servers, status);

@@ -126,9 +126,7 @@ fn come_and_go(release: &Release) {
         bed.same(command);
     }
     let list = r#"{"id":1,"method":"list_dbs","params":[]}"#;
-    let [real, sim] = bed
-        .each()
-        .map(|(server, _)| send_requests(&server.socket, list));
+    let [real, sim] = bed.each().map(|(server, _)| send_requests(&server.socket, list));
     assert_eq!(real, sim);
     let insert = r#"["E",{"op":"insert","table":"T","row":{"i":7}}]"#;
     let [real, sim] = bed.each().map(|(server, _)| {
@@ -153,10 +151,7 @@ fn come_and_go(release: &Release) {
     let select = r#"{"id":1,"method":"transact","params":["E",{"op":"select","table":"T","where":[],"columns":["i"]}]}"#;
     for (server, _) in bed.each() {
         let reply = send_requests(&server.socket, select);
-        assert!(
-            reply.contains(r#"{"i":7}"#) && reply.contains(r#"{"i":8}"#),
-            "{reply}"
-        );
+        assert!(reply.contains(r#"{"i":7}"#) && reply.contains(r#"{"i":8}"#), "{reply}");
     }
     bed.same("ovsdb-server/remove-db D");
     bed.same("ovsdb-server/remove-db E");
@@ -175,10 +170,7 @@ fn files_without_a_database_are_rejected() {
         ("empty", String::new()),
         ("header", "OVSDB JSON 5 ".to_owned()),
         ("other", "garbage\n".to_owned()),
-        (
-            "nothing",
-            "OVSDB JSON 0 da39a3ee5e6b4b0d3255bfef95601890afd80709\n".to_owned(),
-        ),
+        ("nothing", "OVSDB JSON 0 da39a3ee5e6b4b0d3255bfef95601890afd80709\n".to_owned()),
         ("short", whole[..whole.len() - 3].to_owned()),
         ("changed", whole.replace('E', "F")),
         ("list", file_of(&["[1]"])),
@@ -198,9 +190,7 @@ fn files_without_a_database_are_rejected() {
     bed.same("ovsdb-server/add-db /");
     let output = bed.same("ovsdb-server/add-db @/reserved.db");
     assert!(output.contains("names beginning"), "{output}");
-    let others = bed
-        .each()
-        .map(|(_, folder)| RealServer::open([folder.join("E.db")]));
+    let others = bed.each().map(|(_, folder)| RealServer::open([folder.join("E.db")]));
     let output = bed.same("ovsdb-server/add-db @/E.db");
     assert!(output.contains("failed to lock lockfile"), "{output}");
     drop(others);
@@ -220,10 +210,7 @@ fn a_second_database_with_a_name_is_rejected_and_nothing_changes() {
     let mut client = Client::new(&sim.socket);
     client.request("get_schema", &json!(["E"]));
     let (output, _) = sim.appctl(&add("namesake.db"));
-    assert!(
-        output.starts_with("ovsdb error: E: duplicate database name\n"),
-        "{output}"
-    );
+    assert!(output.starts_with("ovsdb error: E: duplicate database name\n"), "{output}");
     client.request("get_schema", &json!(["E"]));
     succeeds(sim, "ovsdb-server/remove-db E");
     succeeds(sim, &add("namesake.db"));
@@ -244,19 +231,14 @@ impl Client {
     fn send(&mut self, method: &str, params: &Value) {
         let request = json!({"id": method, "method": method, "params": params}).to_string();
         // The server may have closed the connection.
-        self.stream
-            .write_all(request.as_bytes())
-            .unwrap_or_default();
+        self.stream.write_all(request.as_bytes()).unwrap_or_default();
     }
 
     /// Sends a request and returns all messages up to its reply.
     fn request(&mut self, method: &str, params: &Value) -> Vec<Value> {
         self.send(method, params);
         let received = self.read_to_reply(&json!(method));
-        assert!(
-            received.last().is_some_and(|last| last["id"] == method),
-            "{received:?}"
-        );
+        assert!(received.last().is_some_and(|last| last["id"] == method), "{received:?}");
         received
     }
 

@@ -92,10 +92,7 @@ impl Server {
             release: release.clone(),
             socket,
             unixctl,
-            process: Process::Sim {
-                child,
-                _folder: folder,
-            },
+            process: Process::Sim { child, _folder: folder },
         };
         // The real server is started with one remote.
         let (output, code) = server.appctl("ovsdb-server/remove-remote unix:/nowhere/at/all");
@@ -147,10 +144,7 @@ fn both_of(release: &Release) -> (ScratchDir, [Server; 2]) {
     let folder = ScratchDir::new();
     let schema = folder.path().join("ovsschema");
     std::fs::write(&schema, SCHEMA).unwrap();
-    let servers = [
-        Server::real(release, &schema),
-        Server::sim(release, &schema),
-    ];
+    let servers = [Server::real(release, &schema), Server::sim(release, &schema)];
     (folder, servers)
 }
 
@@ -191,10 +185,7 @@ fn commands_have_the_same_output_as_in_ovsdb_server() {
     }
     let more = format!("punix:{}", folder.path().join("more").display());
     for server in &mut servers {
-        assert_eq!(
-            server.appctl(&format!("ovsdb-server/add-remote {more}")).1,
-            Some(0)
-        );
+        assert_eq!(server.appctl(&format!("ovsdb-server/add-remote {more}")).1, Some(0));
         let remotes = server.appctl("ovsdb-server/list-remotes").0;
         assert!(remotes.contains(&more), "{remotes}");
         let dbs = send_requests(
@@ -202,12 +193,7 @@ fn commands_have_the_same_output_as_in_ovsdb_server() {
             r#"{"id":1,"method":"list_dbs","params":[]}"#,
         );
         assert!(dbs.contains(r#""_Server""#), "{dbs}");
-        assert_eq!(
-            server
-                .appctl(&format!("ovsdb-server/remove-remote {more}"))
-                .1,
-            Some(0)
-        );
+        assert_eq!(server.appctl(&format!("ovsdb-server/remove-remote {more}")).1, Some(0));
         // Either server closes the socket after its reply.
         until(|| !folder.path().join("more").exists());
     }
@@ -291,28 +277,18 @@ fn clients_that_are_aware_of_changes_get_their_last_messages_at_the_exit() {
         })
     });
     assert_eq!(real, sim);
-    assert!(
-        sim[0].iter().any(|one| one.contains("monitor_canceled")),
-        "{sim:?}"
-    );
+    assert!(sim[0].iter().any(|one| one.contains("monitor_canceled")), "{sim:?}");
     assert!(sim[1].is_empty(), "{sim:?}");
 }
 
 #[test]
 fn connections_are_closed_and_conditions_are_disabled() {
     let (_folder, mut servers) = both();
-    for command in [
-        "ovsdb-server/reconnect",
-        "ovsdb-server/disable-monitor-cond",
-    ] {
-        let open = servers
-            .each_ref()
-            .map(|server| UnixStream::connect(&server.socket).unwrap());
+    for command in ["ovsdb-server/reconnect", "ovsdb-server/disable-monitor-cond"] {
+        let open = servers.each_ref().map(|server| UnixStream::connect(&server.socket).unwrap());
         // The reply shows that the server knows the connection.
         for mut stream in &open {
-            stream
-                .write_all(br#"{"id":1,"method":"echo","params":[]}"#)
-                .unwrap();
+            stream.write_all(br#"{"id":1,"method":"echo","params":[]}"#).unwrap();
             let mut reader = BufReader::new(stream);
             assert!(!reader.fill_buf().unwrap().is_empty());
         }
@@ -321,22 +297,11 @@ fn connections_are_closed_and_conditions_are_disabled() {
             assert_eq!(std::io::read_to_string(stream).unwrap(), "", "{command}");
         }
     }
-    for method in [
-        "monitor_cond",
-        "monitor_cond_since",
-        "monitor_cond_change",
-        "monitor",
-    ] {
+    for method in ["monitor_cond", "monitor_cond_since", "monitor_cond_change", "monitor"] {
         let request = format!(r#"{{"id":1,"method":"{method}","params":["D",1,{{}}]}}"#);
-        let [real, sim] = servers
-            .each_ref()
-            .map(|server| send_requests(&server.socket, &request));
+        let [real, sim] = servers.each_ref().map(|server| send_requests(&server.socket, &request));
         assert_eq!(real.len(), sim.len(), "{method}: {real} {sim}");
-        assert_eq!(
-            real.contains("unknown method"),
-            sim.contains("unknown method"),
-            "{method}"
-        );
+        assert_eq!(real.contains("unknown method"), sim.contains("unknown method"), "{method}");
         assert_eq!(
             sim.contains("unknown method"),
             method.starts_with("monitor_cond") && method != "monitor_cond_change"
@@ -345,11 +310,7 @@ fn connections_are_closed_and_conditions_are_disabled() {
 }
 
 fn succeeds(server: &mut Server, command: &str) {
-    assert_eq!(
-        server.appctl(command),
-        (String::new(), Some(0)),
-        "{command}"
-    );
+    assert_eq!(server.appctl(command), (String::new(), Some(0)), "{command}");
 }
 
 /// Waits until a condition holds.
@@ -365,9 +326,7 @@ fn until(condition: impl Fn() -> bool) {
 fn exit_is_answered_and_ends_the_program() {
     let (_folder, [_, mut sim]) = both();
     assert_eq!(sim.appctl("exit"), (String::new(), Some(0)));
-    let Process::Sim { child, .. } = &mut sim.process else {
-        unreachable!("it is the simulator")
-    };
+    let Process::Sim { child, .. } = &mut sim.process else { unreachable!("it is the simulator") };
     assert_eq!(patchbay_ovn_programs::testing::wait(child).code(), Some(0));
     assert!(!sim.unixctl.exists() && !sim.socket.exists());
 }

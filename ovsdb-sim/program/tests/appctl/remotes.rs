@@ -30,10 +30,7 @@ fn configured_remotes_are_opened_and_closed() {
     }
     for (name, server) in ["real", "sim"].into_iter().zip(&mut servers) {
         let remotes = server.appctl("ovsdb-server/list-remotes").0;
-        assert!(
-            remotes.starts_with("db:D,Global,connections\ndb:D,Global,number\n"),
-            "{remotes}"
-        );
+        assert!(remotes.starts_with("db:D,Global,connections\ndb:D,Global,number\n"), "{remotes}");
         let [one, two] =
             ["one", "two"].map(|number| folder.path().join(format!("{name}-{number}")));
         let transact = |operations: &str| {
@@ -78,10 +75,7 @@ fn configured_remotes_are_opened_and_closed() {
         transact(r#"{"op":"update","table":"Global","where":[],"row":{"connections":["set",[]]}}"#);
         until(|| !one.exists());
         assert!(two.exists(), "{name}");
-        assert!(
-            ask(0) == 0 && ask(1) > 0,
-            "{name}: clients go with their remote"
-        );
+        assert!(ask(0) == 0 && ask(1) > 0, "{name}: clients go with their remote");
         succeeds(server, "ovsdb-server/remove-remote db:D,Global,targets");
         until(|| !two.exists());
         assert_eq!(ask(1), 0, "{name}: clients go with their remote");
@@ -168,14 +162,8 @@ fn clients_of_read_only_remotes_change_nothing() {
 }
 
 /// Passive targets, an active one, and targets that cannot be opened.
-const TARGETS: [&str; 6] = [
-    "punix:one",
-    "ptcp:0:127.0.0.1",
-    "unix:waiting",
-    "punix:nowhere/at/all",
-    "ptcp:x",
-    "foo",
-];
+const TARGETS: [&str; 6] =
+    ["punix:one", "ptcp:0:127.0.0.1", "unix:waiting", "punix:nowhere/at/all", "ptcp:x", "foo"];
 
 #[test]
 fn the_rows_of_remotes_have_the_status_of_their_connections() {
@@ -215,9 +203,8 @@ fn connections_come_and_go(server: &mut Server, folder: &Path) {
 
     let expect = |expected: [&str; TARGETS.len()]| {
         let expected = targets.iter().zip(expected);
-        let expected: Vec<_> = expected
-            .map(|(target, status)| format!("{target} {status}"))
-            .collect();
+        let expected: Vec<_> =
+            expected.map(|(target, status)| format!("{target} {status}")).collect();
         let start = Instant::now();
         loop {
             let found = statuses(&server.socket, &targets);
@@ -288,10 +275,7 @@ fn clients_that_wait_are_connected_to_again_and_again() {
         runs.map(|run| run.join().unwrap())
     });
     assert_eq!(answers[0], answers[1]);
-    assert!(
-        answers[1].iter().all(|dump| dump.contains("T table\n")),
-        "{answers:?}"
-    );
+    assert!(answers[1].iter().all(|dump| dump.contains("T table\n")), "{answers:?}");
 }
 
 /// The output of two runs of ovsdb-client that wait for the server to connect.
@@ -327,14 +311,8 @@ fn a_port_in_use_is_tried_again() {
         until(|| TcpStream::connect(address).is_err());
         // The end of a remote that was never opened.
         let never_opened = "ptcp:1:192.0.2.1";
-        succeeds(
-            &mut server,
-            &format!("ovsdb-server/add-remote {never_opened}"),
-        );
-        succeeds(
-            &mut server,
-            &format!("ovsdb-server/remove-remote {never_opened}"),
-        );
+        succeeds(&mut server, &format!("ovsdb-server/add-remote {never_opened}"));
+        succeeds(&mut server, &format!("ovsdb-server/remove-remote {never_opened}"));
         let (targets, _) = server.appctl("ovsdb-server/list-remotes");
         assert!(!targets.contains("ptcp"), "{targets}");
     }

@@ -54,11 +54,7 @@ fn replies_have_the_format_that_the_client_has_set() {
 
 #[test]
 fn commands_and_ends_of_lines_are_those_of_the_release() {
-    let releases = [
-        Some(Release::installed()),
-        Release::trixie(),
-        Release::newest(),
-    ];
+    let releases = [Some(Release::installed()), Release::trixie(), Release::newest()];
     for release in releases.into_iter().flatten() {
         let (_folder, servers) = both_of(&release);
         let commands = [

@@ -86,9 +86,7 @@ fn patterns_of_all_destinations_are_listed() {
 
 /// Compares the levels of the simulator's modules.
 fn assert_levels_are_the_same(servers: &mut [Server; 2]) {
-    let [real, sim] = servers
-        .each_mut()
-        .map(|server| server.appctl("vlog/list").0);
+    let [real, sim] = servers.each_mut().map(|server| server.appctl("vlog/list").0);
     let levels = |listing: &str| -> BTreeMap<String, Vec<String>> {
         listing
             .lines()

@@ -29,10 +29,9 @@ fn libovsdb_sees_the_same_of_standalone_databases() {
 #[ignore = "it compiles libovsdb, which takes a minute"]
 fn libovsdb_sees_the_same_of_clustered_databases() {
     let schemas = vec![schema()];
-    compare([
-        &|| Server::real_member(&Release::installed(), DATABASE, &schemas[0]),
-        &|| Server::sim_as("clustered", &schemas),
-    ]);
+    compare([&|| Server::real_member(&Release::installed(), DATABASE, &schemas[0]), &|| {
+        Server::sim_as("clustered", &schemas)
+    }]);
 }
 
 fn schema() -> PathBuf {
@@ -74,11 +73,8 @@ fn program() -> Option<&'static Path> {
             .arg(".");
         let Ok(output) = go.output() else {
             // Not by a macro, whose output appears only if a test fails.
-            writeln!(
-                io::stderr(),
-                "not run: go is missing, which builds libovsdb"
-            )
-            .expect("standard error is open");
+            writeln!(io::stderr(), "not run: go is missing, which builds libovsdb")
+                .expect("standard error is open");
             return None;
         };
         let errors = String::from_utf8_lossy(&output.stderr);

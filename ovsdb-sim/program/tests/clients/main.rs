@@ -51,10 +51,7 @@ fn compare(release: &Release, name: &str, schemas: &[&str]) {
     for (step, (real, sim)) in steps.iter().zip(real.iter().zip(&sim)) {
         if real != sim {
             let (real, sim) = differing_lines(&shown(real), &shown(sim));
-            reports.push(format!(
-                "{name}: {}\n--- real\n{real}--- sim\n{sim}\n",
-                step.text
-            ));
+            reports.push(format!("{name}: {}\n--- real\n{real}--- sim\n{sim}\n", step.text));
         } else if step.fails == (real.code == Some(0)) {
             reports.push(format!("{name}: {}\n{}\n", step.text, shown(real)));
         }

@@ -49,9 +49,7 @@ impl Server {
         let dir = ScratchDir::new();
         let socket = dir.path().join("db.sock");
         let mut command = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"));
-        command
-            .args(["--model", model, "--listen"])
-            .arg(format!("punix:{}", socket.display()));
+        command.args(["--model", model, "--listen"]).arg(format!("punix:{}", socket.display()));
         for schema in schemas {
             command.arg("--schema").arg(schema);
         }
@@ -64,11 +62,7 @@ impl Server {
             read.is_ok() && line.starts_with("listening on "),
             "ovsdb-sim does not listen: {line}"
         );
-        Self {
-            socket,
-            _process: Process::Sim(child),
-            dir,
-        }
+        Self { socket, _process: Process::Sim(child), dir }
     }
 
     pub(crate) fn socket(&self) -> &Path {

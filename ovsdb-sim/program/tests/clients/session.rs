@@ -42,11 +42,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn done(stdout: String) -> Self {
-        Self {
-            stdout,
-            code: Some(0),
-            ..Self::default()
-        }
+        Self { stdout, code: Some(0), ..Self::default() }
     }
 }
 
@@ -171,9 +167,7 @@ impl Session<'_> {
             .replace("$db", &self.server.remote())
             .replace("$dir", &self.server.folder().display().to_string());
         let variables = self.variables.iter();
-        variables.fold(word, |word, (name, value)| {
-            word.replace(&format!("${name}"), value.trim())
-        })
+        variables.fold(word, |word, (name, value)| word.replace(&format!("${name}"), value.trim()))
     }
 
     fn command(&self, program: &str, arguments: &[&str]) -> Command {
@@ -189,16 +183,13 @@ impl Session<'_> {
         let seconds = STEP_TIMEOUT.as_secs();
         match program {
             "ovn-nbctl" if arguments.first() == Some(&"-u") => &mut command,
-            "ovn-nbctl" | "ovn-sbctl" | "ovs-vsctl" => command
-                .arg(format!("--db={remote}"))
-                .arg(format!("--timeout={seconds}")),
+            "ovn-nbctl" | "ovn-sbctl" | "ovs-vsctl" => {
+                command.arg(format!("--db={remote}")).arg(format!("--timeout={seconds}"))
+            }
             "ovn-northd" => command
                 .arg(format!("--ovnnb-db={remote}"))
                 .arg(format!("--ovnsb-db={remote}"))
-                .arg(format!(
-                    "--unixctl={}/northd.ctl",
-                    self.server.folder().display()
-                ))
+                .arg(format!("--unixctl={}/northd.ctl", self.server.folder().display()))
                 .arg("-vconsole:off"),
             _ => &mut command,
         };
@@ -225,8 +216,7 @@ impl Session<'_> {
         let folder = self.server.folder().display().to_string();
         let text = text.replace(&self.server.remote(), "<remote>");
         let text = without_times(&text.replace(&folder, "<folder>"));
-        self.names
-            .normalise(&southbound::without_flow_ids(&text), unordered)
+        self.names.normalise(&southbound::without_flow_ids(&text), unordered)
     }
 }
 

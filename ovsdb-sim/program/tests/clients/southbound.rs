@@ -24,10 +24,7 @@ const ARBITRARY: [(&str, &[&str]); 6] = [
     ("BFD", &["disc", "src_port"]),
     ("Datapath_Binding", &["tunnel_key"]),
     ("Multicast_Group", &["tunnel_key"]),
-    (
-        "NB_Global",
-        &["nb_cfg_timestamp", "sb_cfg_timestamp", "hv_cfg_timestamp"],
-    ),
+    ("NB_Global", &["nb_cfg_timestamp", "sb_cfg_timestamp", "hv_cfg_timestamp"]),
     ("Port_Binding", &["tunnel_key"]),
     ("SB_Global", &["nb_cfg"]),
 ];
@@ -80,18 +77,12 @@ pub(crate) fn without_flow_ids(text: &str) -> String {
 }
 
 fn read(socket: &Path, database: &'static str, rows: &mut HashMap<String, Row>) {
-    let schema = request(
-        socket,
-        &json!({"id": 0, "method": "get_schema", "params": [database]}),
-    );
+    let schema = request(socket, &json!({"id": 0, "method": "get_schema", "params": [database]}));
     let tables = schema["result"]["tables"].as_object().expect("a schema");
     let mut params = vec![json!(database)];
     let select = |table| json!({"op": "select", "table": table, "where": []});
     params.extend(tables.keys().map(select));
-    let reply = request(
-        socket,
-        &json!({"id": 0, "method": "transact", "params": params}),
-    );
+    let reply = request(socket, &json!({"id": 0, "method": "transact", "params": params}));
     for (number, table) in tables.keys().enumerate() {
         let selected = reply["result"][number]["rows"].as_array().expect("rows");
         for row in selected {
@@ -106,14 +97,7 @@ fn read(socket: &Path, database: &'static str, rows: &mut HashMap<String, Row>) 
             }
             settle(table, &mut columns);
             let table = table.clone();
-            rows.insert(
-                uuid,
-                Row {
-                    database,
-                    table,
-                    columns,
-                },
-            );
+            rows.insert(uuid, Row { database, table, columns });
         }
     }
 }
@@ -147,9 +131,7 @@ fn sort_words(value: &mut Value) {
 fn request(socket: &Path, request: &Value) -> Value {
     let mut stream = UnixStream::connect(socket).expect("a server that listens");
     let text = request.to_string();
-    stream
-        .write_all(text.as_bytes())
-        .expect("a server that reads");
+    stream.write_all(text.as_bytes()).expect("a server that reads");
     let mut reply = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -194,18 +176,15 @@ fn shown(value: &Value, digests: &HashMap<&str, u64>) -> String {
 fn renamed(text: &str, digests: &HashMap<&str, u64>) -> String {
     if text.len() == PART_LEN && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         let digest = digests.get(text);
-        return digest.map_or_else(
-            || "part of ?".to_owned(),
-            |digest| format!("part of {digest:x}"),
-        );
+        return digest
+            .map_or_else(|| "part of ?".to_owned(), |digest| format!("part of {digest:x}"));
     }
     let (mut out, mut at) = (String::new(), 0);
     while at < text.len() {
         let uuid = text.get(at..at + UUID_LEN).filter(|uuid| is_uuid(uuid));
         if let Some(uuid) = uuid {
-            out += &digests
-                .get(uuid)
-                .map_or_else(|| "?".to_owned(), |digest| format!("{digest:x}"));
+            out +=
+                &digests.get(uuid).map_or_else(|| "?".to_owned(), |digest| format!("{digest:x}"));
             at += UUID_LEN;
         } else {
             let char = text[at..].chars().next().expect("before the end");

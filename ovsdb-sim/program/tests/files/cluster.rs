@@ -67,18 +67,13 @@ fn records(file: &Path) -> Vec<String> {
     }
     let text = fs::read_to_string(file).unwrap();
     let texts = text.lines().skip(1).step_by(2);
-    texts
-        .map(|text| normalize(Json::parse(text.as_bytes()).unwrap()).to_text())
-        .collect()
+    texts.map(|text| normalize(Json::parse(text.as_bytes()).unwrap()).to_text()).collect()
 }
 
 fn error(file: &Path) -> String {
     let error = Sim::builder().database_file(file).build().unwrap_err();
     let text = error.to_string();
-    assert!(
-        matches!(error.file_error(), Some(FileError::Cluster { .. })),
-        "{text}"
-    );
+    assert!(matches!(error.file_error(), Some(FileError::Cluster { .. })), "{text}");
     text
 }
 
@@ -195,10 +190,7 @@ fn a_converted_database_keeps_it() {
     convert(sim.socket(), dir.path());
     transact(sim.socket(), INSERT_CONVERTED);
     let expected = dump(sim.socket());
-    assert!(
-        expected.contains("before") && expected.contains("added"),
-        "{expected}"
-    );
+    assert!(expected.contains("before") && expected.contains("added"), "{expected}");
     drop(sim);
     assert_eq!(dump(SimServer::journal(&file).socket()), expected);
     assert_eq!(dump(RealServer::open([&file]).socket()), expected);
@@ -208,10 +200,7 @@ fn a_converted_database_keeps_it() {
 #[test]
 fn conversions_of_all_releases_are_read() {
     // 3.1 writes the converted content, later releases only the schema.
-    for release in [Some(Release::installed()), Release::newest()]
-        .into_iter()
-        .flatten()
-    {
+    for release in [Some(Release::installed()), Release::newest()].into_iter().flatten() {
         let dir = ScratchDir::new();
         let file = dir.path().join("copy.db");
         let real = RealServer::start_clustered(&release, "D", &schema_file(dir.path()));
@@ -302,10 +291,7 @@ fn a_killed_server_loses_nothing() {
     execute(&socket);
     let expected = dump(&socket);
     server.kill().unwrap();
-    assert_eq!(
-        patchbay_ovn_programs::testing::wait(&mut server).signal(),
-        Some(9)
-    );
+    assert_eq!(patchbay_ovn_programs::testing::wait(&mut server).signal(), Some(9));
     let mut server = serve();
     assert_eq!(dump(&socket), expected);
     server.kill().unwrap();
@@ -318,10 +304,7 @@ fn a_new_journal_of_a_cluster_is_one() {
     let dir = ScratchDir::new();
     let file = dir.path().join("new.db");
     let schema = DatabaseSchema::parse(SCHEMA.as_bytes()).unwrap();
-    let builder = Sim::builder()
-        .model(Model::Clustered)
-        .schema(schema.into())
-        .journal(&file);
+    let builder = Sim::builder().model(Model::Clustered).schema(schema.into()).journal(&file);
     let sim = SimServer::start(builder);
     execute(sim.socket());
     let expected = dump(sim.socket());
@@ -335,9 +318,7 @@ fn a_new_journal_of_a_cluster_is_one() {
 fn members_of_larger_clusters_are_refused() {
     let dir = ScratchDir::new();
     let joining = dir.path().join("joining.db");
-    run(tool("join-cluster", &joining)
-        .arg("D")
-        .args(["tcp:127.0.0.1:6645", "tcp:127.0.0.1:6644"]));
+    run(tool("join-cluster", &joining).arg("D").args(["tcp:127.0.0.1:6645", "tcp:127.0.0.1:6644"]));
     let found = error(&joining);
     assert!(found.contains("has not joined its cluster yet"), "{found}");
 
@@ -347,10 +328,7 @@ fn members_of_larger_clusters_are_refused() {
             format!(r#"{{"term":2,"index":2,"servers":{other}}}"#),
             "belongs to a cluster of 2 servers, and only clusters of one server are served",
         ),
-        (
-            r#"{"note":"left"}"#.to_owned(),
-            "record 1 indicates server has left the cluster",
-        ),
+        (r#"{"note":"left"}"#.to_owned(), "record 1 indicates server has left the cluster"),
         (
             r#"{"term":2,"index":5}"#.to_owned(),
             "error reading record 1: its index 5 skips past expected index 2",
@@ -378,10 +356,7 @@ fn members_of_larger_clusters_are_refused() {
         fs::remove_file(file).unwrap();
     }
     let whole = create(dir.path(), "c.db");
-    let output = Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
-        .arg("--load")
-        .arg(whole)
-        .output()
-        .unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_ovsdb-sim")).arg("--load").arg(whole).output().unwrap();
     assert!(errors(&output).contains("serve it as a database file"));
 }

@@ -25,10 +25,8 @@ fn replace_switch(sim: &Sim, number: usize) {
     for row in snapshot.typed::<LogicalSwitch>().iter() {
         txn.delete(row.unwrap().0).unwrap();
     }
-    let switch = LogicalSwitch {
-        name: format!("{number}{}", "x".repeat(NAME_BYTES)),
-        ..Default::default()
-    };
+    let switch =
+        LogicalSwitch { name: format!("{number}{}", "x".repeat(NAME_BYTES)), ..Default::default() };
     txn.insert(&switch).unwrap();
     database.transact(&txn.finish()).unwrap();
 }
@@ -64,10 +62,7 @@ async fn a_file_that_has_doubled_is_compacted() {
         let read = sim.database("OVN_Northbound").unwrap().snapshot();
         let names = |snapshot: &Snapshot| {
             let switches = snapshot.typed::<LogicalSwitch>();
-            switches
-                .iter()
-                .map(|row| row.unwrap().1.name)
-                .collect::<Vec<_>>()
+            switches.iter().map(|row| row.unwrap().1.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&read), names(&content));
     }

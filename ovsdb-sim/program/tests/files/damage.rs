@@ -33,12 +33,7 @@ impl Sample {
         let bytes = fs::read(&file).unwrap();
         let header = b"OVSDB JSON";
         let last = bytes.windows(header.len()).rposition(|at| at == header);
-        Self {
-            dir,
-            file,
-            last: last.unwrap(),
-            bytes,
-        }
+        Self { dir, file, last: last.unwrap(), bytes }
     }
 
     /// Writes another file into the folder.
@@ -108,11 +103,7 @@ fn ovsdb_server_ignores_the_same() {
     for cut in [sample.last + 1, sample.last + 20, sample.last + 60, len - 1] {
         let file = sample.write("cut.db", &sample.bytes[..cut]);
         let content = dump(SimServer::load(&file).socket());
-        assert_eq!(
-            content,
-            dump(RealServer::open([&file]).socket()),
-            "{cut} of {len}"
-        );
+        assert_eq!(content, dump(RealServer::open([&file]).socket()), "{cut} of {len}");
     }
     // Everything after a damaged record is ignored, too.
     let mut bytes = sample.bytes.clone();
@@ -143,10 +134,8 @@ fn a_journal_replaces_a_damaged_tail() {
 #[test]
 fn a_transaction_that_violates_a_constraint_is_left_out_as_in_ovsdb_server() {
     let sample = Sample::new();
-    let (one, two) = (
-        "11111111-1111-1111-1111-111111111111",
-        "22222222-2222-2222-2222-222222222222",
-    );
+    let (one, two) =
+        ("11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222");
     for broken in [
         format!(r#"{{"Parent":{{"{one}":{{"name":"a"}}}}}}"#),
         format!(r#"{{"Parent":{{"{one}":{{"name":"x","children":["uuid","{two}"]}}}}}}"#),
@@ -157,11 +146,7 @@ fn a_transaction_that_violates_a_constraint_is_left_out_as_in_ovsdb_server() {
         let file = sample.write("broken.db", &bytes);
         assert_eq!(rows(&file), 4, "{broken}");
         let content = dump(SimServer::load(&file).socket());
-        assert_eq!(
-            content,
-            dump(RealServer::open([&file]).socket()),
-            "{broken}"
-        );
+        assert_eq!(content, dump(RealServer::open([&file]).socket()), "{broken}");
     }
 }
 
@@ -181,11 +166,7 @@ fn rows_are_collected_and_completed_as_in_ovsdb_server() {
     ] {
         let file = sample.with_record(&record);
         let content = dump(SimServer::load(&file).socket());
-        assert_eq!(
-            content,
-            dump(RealServer::open([&file]).socket()),
-            "{record}"
-        );
+        assert_eq!(content, dump(RealServer::open([&file]).socket()), "{record}");
     }
 }
 
@@ -238,10 +219,7 @@ fn a_file_that_does_not_begin_with_a_schema_is_not_a_database_file() {
         (b"\n", "bad header line \"\""),
         (SCHEMA_ALONE, "bad header line \"{\\\"name\\\":\\\"D\\\"}\""),
         (&sample.bytes[..200], "the file ends after"),
-        (
-            &record("{\"name\":\"D\"}"),
-            "Required 'tables' member is missing",
-        ),
+        (&record("{\"name\":\"D\"}"), "Required 'tables' member is missing"),
         (&[0; 1000], "bad header line"),
     ] {
         let found = error(&sample.write("bad.db", bytes));
@@ -259,20 +237,10 @@ const SCHEMA_ALONE: &[u8] = b"{\"name\":\"D\"}";
 fn a_clustered_file_is_refused_with_the_way_to_convert_it() {
     let dir = ScratchDir::new();
     let (clustered, standalone) = (dir.path().join("c.db"), dir.path().join("s.db"));
-    run(tool("create-cluster", &clustered)
-        .arg(schema_file(dir.path()))
-        .arg("tcp:127.0.0.1:6644"));
+    run(tool("create-cluster", &clustered).arg(schema_file(dir.path())).arg("tcp:127.0.0.1:6644"));
     let error = Sim::builder().load(&clustered).build().unwrap_err();
-    assert!(
-        matches!(error.file_error(), Some(FileError::Clustered { .. })),
-        "{error}"
-    );
-    assert!(
-        error
-            .to_string()
-            .contains("ovsdb-tool cluster-to-standalone"),
-        "{error}"
-    );
+    assert!(matches!(error.file_error(), Some(FileError::Clustered { .. })), "{error}");
+    assert!(error.to_string().contains("ovsdb-tool cluster-to-standalone"), "{error}");
     run(Command::new(program("ovsdb-tool"))
         .arg("cluster-to-standalone")
         .args([&standalone, &clustered]));

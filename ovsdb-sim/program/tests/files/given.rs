@@ -43,11 +43,7 @@ fn a_journal_alone_is_for_the_default_database() {
         let database = sim.database("OVN_Northbound").unwrap();
         let mut txn = TxnBuilder::new(&database.snapshot());
         let name = format!("lr{already}");
-        txn.insert(&LogicalRouter {
-            name,
-            ..Default::default()
-        })
-        .unwrap();
+        txn.insert(&LogicalRouter { name, ..Default::default() }).unwrap();
         database.transact(&txn.finish()).unwrap();
     }
 }
@@ -55,11 +51,7 @@ fn a_journal_alone_is_for_the_default_database() {
 #[test]
 fn a_new_journal_must_name_its_database_if_there_are_several() {
     let dir = ScratchDir::new();
-    let two = || {
-        Sim::builder()
-            .schema(schema("A", "a"))
-            .schema(schema("B", "b"))
-    };
+    let two = || Sim::builder().schema(schema("A", "a")).schema(schema("B", "b"));
     let (a, b) = (file(&dir, "a.db"), file(&dir, "b.db"));
     assert!(error(two().journal(&a)).contains("name the database of journal"));
     assert!(error(two().journal_of("C", &a)).contains("there is no database C"));
@@ -70,11 +62,7 @@ fn a_new_journal_must_name_its_database_if_there_are_several() {
     serve(two().journal_of("A", &a).journal_of("B", &b));
     // Existing journals have their databases' names.
     serve(two().journal(&b).journal(&a));
-    let sim = Sim::builder()
-        .journal(&b)
-        .journal_of("A", &a)
-        .build()
-        .unwrap();
+    let sim = Sim::builder().journal(&b).journal_of("A", &a).build().unwrap();
     assert!(sim.database("A").is_some() && sim.database("B").is_some());
     drop(sim);
     assert!(error(two().journal_of("A", &b)).contains("b.db is of database B, not A"));
@@ -100,11 +88,7 @@ fn a_loaded_file_and_an_existing_journal_of_one_database_are_refused() {
     let found = error(Sim::builder().load(&one).journal(&two));
     assert!(found.contains("give only one of them"), "{found}");
     // The journal itself may also be loaded.
-    serve(
-        Sim::builder()
-            .load(&one)
-            .journal(dir.path().join(".").join("one.db")),
-    );
+    serve(Sim::builder().load(&one).journal(dir.path().join(".").join("one.db")));
     let found = error(Sim::builder().load(&one).load(&two));
     assert!(found.contains("A: duplicate database name"), "{found}");
 }
@@ -116,10 +100,7 @@ fn a_journal_has_one_writer() {
     let begin = || Sim::builder().schema(schema("A", "a")).journal(&journal);
     let sim = begin().build().unwrap();
     let error = begin().build().unwrap_err();
-    assert!(
-        matches!(error.file_error(), Some(FileError::InUse { .. })),
-        "{error}"
-    );
+    assert!(matches!(error.file_error(), Some(FileError::InUse { .. })), "{error}");
     drop(sim);
     serve(begin());
 }
@@ -127,8 +108,5 @@ fn a_journal_has_one_writer() {
 #[test]
 fn a_journal_that_cannot_be_created_is_an_error() {
     let found = error(Sim::builder().journal(Path::new("/nowhere/nb.db")));
-    assert!(
-        found.starts_with("/nowhere/nb.db: ") && found.contains("No such file"),
-        "{found}"
-    );
+    assert!(found.starts_with("/nowhere/nb.db: ") && found.contains("No such file"), "{found}");
 }

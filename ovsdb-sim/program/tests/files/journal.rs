@@ -28,10 +28,7 @@ fn records(file: &Path) -> Vec<Json> {
     let records = texts.map(|text| match Json::parse(text.as_bytes()).unwrap() {
         Json::Object(mut members) => {
             let date = members.remove(&b"_date"[..]);
-            assert!(matches!(
-                date,
-                None | Some(Json::Integer(1_500_000_000_000..))
-            ));
+            assert!(matches!(date, None | Some(Json::Integer(1_500_000_000_000..))));
             Json::Object(members)
         }
         other => other,
@@ -123,18 +120,12 @@ fn ovsdb_server_and_ovsdb_tool_open_it() {
     assert!(expected.contains("b again"), "{expected}");
 
     let log = run(tool("show-log", &file).arg("-mmm"));
-    assert!(
-        log.contains("record 0: \"D\" schema, version=\"1.2.3\", cksum=\"12 34\""),
-        "{log}"
-    );
+    assert!(log.contains("record 0: \"D\" schema, version=\"1.2.3\", cksum=\"12 34\""), "{log}");
     assert!(log.contains("\"first\nand \"second\"\""), "{log}");
     assert!(!log.contains("ephemeral"), "{log}");
     assert_eq!(run(&mut tool("db-version", &file)), "1.2.3\n");
     let query = r#"["D",{"op":"select","table":"Parent","where":[["name","==","d"]],"columns":["number"]}]"#;
-    assert_eq!(
-        run(tool("query", &file).arg(query)),
-        "[{\"rows\":[{\"number\":3}]}]\n"
-    );
+    assert_eq!(run(tool("query", &file).arg(query)), "[{\"rows\":[{\"number\":3}]}]\n");
 
     assert_eq!(dump(RealServer::open([&file]).socket()), expected);
 }

@@ -21,11 +21,7 @@ fn a_file_of_ovsdb_server_has_the_same_content() {
     assert!(loaded.contains("b again"), "{loaded}");
     let before = fs::read(&file).unwrap();
     execute(sim.socket());
-    assert_eq!(
-        fs::read(&file).unwrap(),
-        before,
-        "a loaded file stays as it is"
-    );
+    assert_eq!(fs::read(&file).unwrap(), before, "a loaded file stays as it is");
     // After a restart, the real server has lost the ephemeral columns, too.
     assert_eq!(loaded, dump(RealServer::open([&file]).socket()));
 
@@ -47,11 +43,7 @@ fn several_files_are_several_databases() {
         run(tool("create", &file).arg(&schema));
         file
     });
-    let builder = files
-        .iter()
-        .fold(ovsdb_sim::Sim::builder(), |builder, file| {
-            builder.load(file)
-        });
+    let builder = files.iter().fold(ovsdb_sim::Sim::builder(), |builder, file| builder.load(file));
     let sim = builder.build().unwrap();
     assert!(sim.database("D").is_some() && sim.database("Other").is_some());
     assert!(sim.database("OVN_Northbound").is_none());

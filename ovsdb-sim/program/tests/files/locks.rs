@@ -20,10 +20,7 @@ fn assert_refused(file: &Path) {
         matches!(error.file_error(), Some(FileError::InUse { path }) if path == file),
         "{error}"
     );
-    let expected = format!(
-        "{}: another program has it open for writing",
-        file.display()
-    );
+    let expected = format!("{}: another program has it open for writing", file.display());
     assert_eq!(error.to_string(), expected);
 }
 
@@ -39,9 +36,7 @@ fn serve(dir: &ScratchDir, file: &Path) -> Output {
 }
 
 fn assert_kept_from_others(dir: &ScratchDir, file: &Path) {
-    let transact = tool("transact", file)
-        .arg(format!("[\"D\",{INSERT}]"))
-        .output();
+    let transact = tool("transact", file).arg(format!("[\"D\",{INSERT}]")).output();
     for output in [transact.unwrap(), serve(dir, file)] {
         let complaint = format!(
             "{}: failed to lock lockfile (Resource temporarily unavailable)",

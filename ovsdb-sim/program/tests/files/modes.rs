@@ -38,23 +38,14 @@ fn mode(path: &Path) -> u32 {
         if let Ok(metadata) = std::fs::metadata(path) {
             return metadata.permissions().mode() & 0o777;
         }
-        assert!(
-            start.elapsed() < Duration::from_secs(120),
-            "{}",
-            path.display()
-        );
+        assert!(start.elapsed() < Duration::from_secs(120), "{}", path.display());
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
 fn sockets_have_the_modes_of_ovsdb_server_and_journals_are_not_public() {
-    for (umask, journal) in [
-        ("000", 0o640),
-        ("022", 0o640),
-        ("027", 0o640),
-        ("077", 0o600),
-    ] {
+    for (umask, journal) in [("000", 0o640), ("022", 0o640), ("027", 0o640), ("077", 0o600)] {
         let dir = ScratchDir::new();
         let schema = schema_file(dir.path());
         let start_real = format!(

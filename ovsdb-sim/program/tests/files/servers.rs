@@ -29,12 +29,7 @@ impl SimServer {
         let sim = builder.build().unwrap();
         let target = format!("punix:{}", socket.display());
         let listener = runtime.block_on(sim.listen(&target)).unwrap();
-        Self {
-            socket,
-            _listener: listener,
-            _runtime: runtime,
-            _dir: dir,
-        }
+        Self { socket, _listener: listener, _runtime: runtime, _dir: dir }
     }
 
     /// Starts a simulator that loads a file.

@@ -49,9 +49,7 @@ fn start(dir: &Path, limit: &str, stderr: impl Into<Stdio>) -> Program {
 /// `true` if the server answers an `echo`.
 fn is_served(dir: &Path) -> bool {
     let mut stream = UnixStream::connect(dir.join("sim.sock")).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(120)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let request = br#"{"id":1,"method":"echo","params":[]}"#;
     stream.write_all(request).unwrap_or_default();
     matches!(stream.read(&mut [0; 64]), Ok(count) if count > 0)
@@ -64,11 +62,7 @@ fn unwritable() -> Vec<(Stdio, Option<std::io::PipeReader>)> {
     let (closed_reader, closed) = std::io::pipe().unwrap();
     drop(closed_reader);
     let (reader, full) = std::io::pipe().unwrap();
-    vec![
-        (full_disk.into(), None),
-        (closed.into(), None),
-        (full.into(), Some(reader)),
-    ]
+    vec![(full_disk.into(), None), (closed.into(), None), (full.into(), Some(reader))]
 }
 
 #[test]
@@ -76,9 +70,8 @@ fn more_connections_than_descriptors_do_not_stop_the_server() {
     for (stderr, _reader) in unwritable() {
         let dir = ScratchDir::new();
         let program = start(dir.path(), "-n 64", stderr);
-        let clients: Vec<_> = (0..80)
-            .map(|_| UnixStream::connect(dir.path().join("sim.sock")).unwrap())
-            .collect();
+        let clients: Vec<_> =
+            (0..80).map(|_| UnixStream::connect(dir.path().join("sim.sock")).unwrap()).collect();
         drop(clients);
         // The accepting task pauses after a failure.
         assert!((0..1000).any(|_| {

@@ -29,20 +29,13 @@ fn themes() -> Vec<Theme> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder)
         .expect("the folder of this test")
         .map(|entry| entry.expect("an entry of it").path())
-        .filter(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "cmds")
-        })
+        .filter(|file| file.extension().is_some_and(|extension| extension == "cmds"))
         .collect();
     files.sort();
     files
         .iter()
         .map(|file| Theme {
-            name: file
-                .file_stem()
-                .expect("a file has a name")
-                .to_string_lossy()
-                .into_owned(),
+            name: file.file_stem().expect("a file has a name").to_string_lossy().into_owned(),
             steps: script::parse(&fs::read_to_string(file).expect("a readable list")),
         })
         .collect()
@@ -55,25 +48,15 @@ fn differences(theme: &Theme, left: &[Answer], right: &[Answer]) -> String {
         .filter(|(_, (left, right))| left != right)
         .map(|(step, (left, right))| {
             let (left, right) = (shown(left), shown(right));
-            format!(
-                "{}: {}\n--- one\n{left}--- other\n{right}\n",
-                theme.name, step.text
-            )
+            format!("{}: {}\n--- one\n{left}--- other\n{right}\n", theme.name, step.text)
         })
         .collect::<Vec<_>>()
         .concat()
 }
 
 fn shown(answer: &Answer) -> String {
-    let Answer {
-        stdout,
-        stderr,
-        code,
-    } = answer;
-    let errors: Vec<_> = stderr
-        .lines()
-        .map(|line| format!("stderr: {line}\n"))
-        .collect();
+    let Answer { stdout, stderr, code } = answer;
+    let errors: Vec<_> = stderr.lines().map(|line| format!("stderr: {line}\n")).collect();
     format!("{stdout}{}exit {code:?}\n", errors.concat())
 }
 
@@ -101,14 +84,8 @@ fn expected() -> &'static [(Theme, Vec<Answer>)] {
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let work = &work;
     thread::scope(|scope| {
-        let threads: Vec<_> = items
-            .iter()
-            .map(|item| scope.spawn(move || work(item)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("no server fails to start"))
-            .collect()
+        let threads: Vec<_> = items.iter().map(|item| scope.spawn(move || work(item))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no server fails to start")).collect()
     })
 }
 
@@ -142,10 +119,7 @@ fn the_output_is_the_same_with_the_newest_schema() {
 
 #[test]
 fn every_difference_is_reported() {
-    let theme = Theme {
-        name: "theme".to_owned(),
-        steps: script::parse("show\ninit"),
-    };
+    let theme = Theme { name: "theme".to_owned(), steps: script::parse("show\ninit") };
     let answer = |stdout: &str, stderr: &str, code| Answer {
         stdout: stdout.to_owned(),
         stderr: stderr.to_owned(),
@@ -153,11 +127,7 @@ fn every_difference_is_reported() {
     };
     let same = [answer("a\n", "", 0), answer("", "b\n", 1)];
     assert_eq!(differences(&theme, &same, &same), "");
-    for other in [
-        answer("", "", 1),
-        answer("", "b\n", 0),
-        answer("c\n", "b\n", 1),
-    ] {
+    for other in [answer("", "", 1), answer("", "b\n", 0), answer("c\n", "b\n", 1)] {
         let report = differences(&theme, &same, &[answer("a\n", "", 0), other]);
         assert!(report.starts_with("theme: init\n"), "{report}");
     }

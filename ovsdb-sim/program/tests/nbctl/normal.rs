@@ -19,16 +19,8 @@ impl Names {
     /// Renames the UUIDs of a text. Sorts the records of an unordered text first.
     pub(crate) fn normalise(&mut self, text: &str, unordered: bool) -> String {
         let text = &sort_violations(text);
-        let sorted = if unordered {
-            self.sort(text)
-        } else {
-            text.clone()
-        };
-        let repeated = if unordered {
-            self.alike(&sorted)
-        } else {
-            Vec::new()
-        };
+        let sorted = if unordered { self.sort(text) } else { text.clone() };
+        let repeated = if unordered { self.alike(&sorted) } else { Vec::new() };
         let mut normal = String::with_capacity(sorted.len());
         for line in sorted.lines() {
             if !repeated.contains(&self.mask(line)) {
@@ -152,11 +144,8 @@ fn sort_violations(text: &str) -> String {
                 let (first, rest) = rest.split_once(SECOND)?;
                 let (second, after) = rest.split_once(".\"")?;
                 let fate = |row: &str| row.get(UUID_LEN..).map(str::to_owned);
-                let (first, second) = if fate(first) <= fate(second) {
-                    (first, second)
-                } else {
-                    (second, first)
-                };
+                let (first, second) =
+                    if fate(first) <= fate(second) { (first, second) } else { (second, first) };
                 Some(format!("{before}{FIRST}{first}{SECOND}{second}.\"{after}"))
             });
             rows.unwrap_or_else(|| line.to_owned())
@@ -199,9 +188,7 @@ fn split(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let (mut start, mut at) = (0, 0);
     while at + UUID_LEN <= text.len() {
-        if let Some(candidate) = text
-            .get(at..at + UUID_LEN)
-            .filter(|candidate| is_uuid(candidate))
+        if let Some(candidate) = text.get(at..at + UUID_LEN).filter(|candidate| is_uuid(candidate))
         {
             if start < at {
                 parts.push(Part::Text(&text[start..at]));
@@ -280,11 +267,7 @@ mod tests {
     #[test]
     fn records_with_equal_output_are_not_distinguished() {
         let mut names = Names::default();
-        let text = format!(
-            "_uuid : {}\nname : a\n\n_uuid : {}\nname : a\n",
-            uuid(7),
-            uuid(3)
-        );
+        let text = format!("_uuid : {}\nname : a\n\n_uuid : {}\nname : a\n", uuid(7), uuid(3));
         assert_eq!(
             names.normalise(&text, true),
             "_uuid : <uuid ?>\nname : a\n\n_uuid : <uuid ?>\nname : a\n"
@@ -298,10 +281,7 @@ mod tests {
                 "\"First row, with UUID {first}.  Second row, with UUID {second}.\",\"error\"\n"
             )
         };
-        let (new, old) = (
-            format!("{}, was inserted", uuid(7)),
-            format!("{}, existed", uuid(3)),
-        );
+        let (new, old) = (format!("{}, was inserted", uuid(7)), format!("{}, existed", uuid(3)));
         let normal = |text: String| Names::default().normalise(&text, false);
         assert_eq!(
             normal(details(&new, &old)),
@@ -313,10 +293,7 @@ mod tests {
     #[test]
     fn a_different_text_stays_different() {
         let of = |text: &str| Names::default().normalise(text, true);
-        assert_ne!(
-            of("switch a\n    port x\nswitch b\n"),
-            of("switch a\nswitch b\n    port x\n")
-        );
+        assert_ne!(of("switch a\n    port x\nswitch b\n"), of("switch a\nswitch b\n    port x\n"));
         assert_ne!(of("a\n"), of("a"));
     }
 }

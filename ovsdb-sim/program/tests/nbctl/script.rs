@@ -43,18 +43,11 @@ fn step(line: &str) -> Step {
             break;
         }
     }
-    Step {
-        text: line.to_owned(),
-        words: words(rest),
-        fails,
-        unordered,
-        variable,
-    }
+    Step { text: line.to_owned(), words: words(rest), fails, unordered, variable }
 }
 
 fn is_name(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
 }
 
 /// Splits a line at blanks outside of quotes. Outside of single quotes, a backslash quotes the next

@@ -24,10 +24,7 @@ pub(crate) fn run(steps: &[Step], remote: &str) -> Vec<Answer> {
         .iter()
         .map(|step| {
             let words = step.words.iter().map(|word| substitute(word, &variables));
-            let output = nbctl(remote)
-                .args(words)
-                .output()
-                .expect("an installed program starts");
+            let output = nbctl(remote).args(words).output().expect("an installed program starts");
             let stdout = String::from_utf8_lossy(&output.stdout);
             let stderr = String::from_utf8_lossy(&output.stderr).replace(remote, "<remote>");
             if let Some(variable) = &step.variable {
@@ -45,9 +42,7 @@ pub(crate) fn run(steps: &[Step], remote: &str) -> Vec<Answer> {
 fn substitute(word: &str, variables: &HashMap<String, String>) -> String {
     variables
         .iter()
-        .fold(word.to_owned(), |word, (name, value)| {
-            word.replace(&format!("${name}"), value)
-        })
+        .fold(word.to_owned(), |word, (name, value)| word.replace(&format!("${name}"), value))
 }
 
 /// Removes the time from log lines, `TIME|NUMBER|MODULE|LEVEL|TEXT`.

@@ -27,13 +27,8 @@ impl SimServer {
             .expect("a built program starts");
         let stdout = child.stdout.take().expect("a piped output");
         let mut line = String::new();
-        BufReader::new(stdout)
-            .read_line(&mut line)
-            .expect("the program prints text");
-        assert!(
-            line.starts_with("listening on "),
-            "ovsdb-sim does not listen: {line}"
-        );
+        BufReader::new(stdout).read_line(&mut line).expect("the program prints text");
+        assert!(line.starts_with("listening on "), "ovsdb-sim does not listen: {line}");
         Self { child, dir }
     }
 

@@ -33,11 +33,7 @@ impl Bed {
                 .status();
             assert!(created.unwrap().success());
         }
-        Self {
-            release: release.clone(),
-            folder,
-            results: Vec::new(),
-        }
+        Self { release: release.clone(), folder, results: Vec::new() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -61,23 +57,18 @@ impl Bed {
         } else {
             String::new()
         };
-        self.results
-            .push((what.to_owned(), text, output.status.code()));
+        self.results.push((what.to_owned(), text, output.status.code()));
     }
 
     /// Starts the server of a program. It serves when the command has ended.
     fn start(&mut self, mut program: Command, arguments: &[&str]) {
-        program
-            .args(["--detach", "--no-chdir", "--pidfile", "-vconsole:off"])
-            .args(arguments);
+        program.args(["--detach", "--no-chdir", "--pidfile", "-vconsole:off"]).args(arguments);
         self.run("start", program, false);
     }
 
     fn appctl(&mut self, command: &str) {
         let mut program = self.release.command("ovs-appctl");
-        program
-            .args(["--timeout=20", "-t", "ovsdb-server"])
-            .args(command.split(' '));
+        program.args(["--timeout=20", "-t", "ovsdb-server"]).args(command.split(' '));
         self.run(command, program, true);
     }
 
@@ -218,10 +209,7 @@ fn a_server_without_what_its_configuration_names_does_not_start() {
             bed.start(server, arguments);
         }
     });
-    assert!(
-        results.iter().all(|(_, _, code)| *code == Some(1)),
-        "{results:?}"
-    );
+    assert!(results.iter().all(|(_, _, code)| *code == Some(1)), "{results:?}");
 }
 
 #[test]
@@ -253,9 +241,7 @@ fn clusters_with_one_server_answer_like_those_of_ovsdb_server() {
             assert!(client.output().unwrap().status.success());
         };
         let remotes = r#""remotes":{"punix:db.sock":null}"#;
-        bed.configure(&format!(
-            r#"{{{remotes},"databases":{{"db1":{{}},"c.db":{{}}}}}}"#
-        ));
+        bed.configure(&format!(r#"{{{remotes},"databases":{{"db1":{{}},"c.db":{{}}}}}}"#));
         let server = program(bed);
         bed.start(server, &["--config-file=config.json"]);
         bed.list();
@@ -286,11 +272,7 @@ fn clusters_with_one_server_answer_like_those_of_ovsdb_server() {
         bed.appctl("cluster/status C");
         bed.appctl("ovsdb-server/compact C");
         add(bed, 3);
-        for (path, model) in [
-            ("c.db", "clustered"),
-            ("c.db", "standalone"),
-            ("db1", "clustered"),
-        ] {
+        for (path, model) in [("c.db", "clustered"), ("c.db", "standalone"), ("db1", "clustered")] {
             bed.configure(&format!(
                 r#"{{{remotes},"databases":{{"{path}":{{"service-model":"{model}"}}}}}}"#
             ));
@@ -367,10 +349,7 @@ fn a_configuration_file_names_sources_of_relays_and_backups() {
         bed.appctl("exit");
     });
     let shown = |text: &str| results.iter().any(|(_, output, _)| output.contains(text));
-    assert!(
-        shown("connecting: unix:nowhere") && shown("state: active"),
-        "{results:?}"
-    );
+    assert!(shown("connecting: unix:nowhere") && shown("state: active"), "{results:?}");
 }
 
 #[test]
@@ -390,11 +369,7 @@ fn relays_and_backups_are_arguments() {
             let server = program(bed);
             bed.start(server, arguments);
             bed.appctl("ovsdb-server/list-dbs");
-            for command in [
-                "sync-status",
-                "get-active-ovsdb-server",
-                "get-sync-exclude-tables",
-            ] {
+            for command in ["sync-status", "get-active-ovsdb-server", "get-sync-exclude-tables"] {
                 bed.appctl(&format!("ovsdb-server/{command}"));
             }
             bed.appctl("exit");

@@ -48,10 +48,7 @@ impl Bed {
 
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command
-            .current_dir(self.folder.path())
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null());
+        command.current_dir(self.folder.path()).env_remove("RUST_LOG").stdin(Stdio::null());
         for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
             command.env(variable, self.folder.path());
         }
@@ -59,10 +56,7 @@ impl Bed {
     }
 
     pub(crate) fn server(&self, arguments: &[&str]) -> Output {
-        self.command(&self.program)
-            .args(arguments)
-            .output()
-            .unwrap()
+        self.command(&self.program).args(arguments).output().unwrap()
     }
 
     pub(crate) fn appctl(&self, command: &str) -> (String, bool) {
@@ -140,19 +134,10 @@ fn a_detached_server_is_found_by_its_pidfile() {
         let first = log_tail(log.lines().next().unwrap());
         let version = log_tail(log.lines().nth(1).unwrap());
         let version = version.rsplit_once(' ').unwrap().0.to_owned();
-        (
-            listed,
-            (refused, second.status.code()),
-            reopened,
-            exit,
-            (first, version),
-        )
+        (listed, (refused, second.status.code()), reopened, exit, (first, version))
     });
     assert_eq!(real, sim);
-    assert!(
-        sim.1.0.contains("already running as pid <process>"),
-        "{sim:?}"
-    );
+    assert!(sim.1.0.contains("already running as pid <process>"), "{sim:?}");
 }
 
 #[test]
@@ -269,10 +254,7 @@ fn messages_have_the_pattern_of_the_options() {
         (fields.to_owned(), file.ends_with("logq"))
     });
     assert_eq!(real, sim);
-    assert_eq!(
-        sim,
-        ("INFO  |    vlog|001|%|ovsdb-server|".to_owned(), true)
-    );
+    assert_eq!(sim, ("INFO  |    vlog|001|%|ovsdb-server|".to_owned(), true));
     for wrong in ["-vPATTERN:nope:x", "-vPATTERN"] {
         let [real, sim] = Bed::both().map(|bed| {
             let output = bed.server(&[wrong, "--unixctl=none", "--run=true", "db"]);
@@ -289,20 +271,10 @@ fn levels_and_the_log_file_are_set_in_the_order_of_the_options() {
         &["-vconsole:off", "--log-file=log"],
         &["--log-file", "-vfile:off", "-vconsole:off"],
         &["-vfile:off", "--log-file", "-vconsole:off"],
-        &[
-            "-vconsole:off",
-            "--log-file=log",
-            "-vconsole:info",
-            "-vfile:off",
-        ],
+        &["-vconsole:off", "--log-file=log", "-vconsole:info", "-vfile:off"],
     ] {
         let [real, sim] = Bed::both().map(|bed| {
-            let served = [
-                "--unixctl=none",
-                "--remote=punix:db.sock",
-                "--run=true",
-                "db",
-            ];
+            let served = ["--unixctl=none", "--remote=punix:db.sock", "--run=true", "db"];
             let output = bed.server(&[options, &served].concat());
             assert!(output.status.success(), "{output:?}");
             let file = ["log", "ovsdb-server.log"].map(|name| fs::read_to_string(bed.path(name)));
@@ -319,12 +291,7 @@ fn levels_and_the_log_file_are_set_in_the_order_of_the_options() {
 #[test]
 fn signals_that_are_ignored_at_the_start_stay_ignored() {
     for bed in Bed::both() {
-        let options = [
-            "--detach",
-            "--no-chdir",
-            "--pidfile",
-            "--remote=punix:db.sock",
-        ];
+        let options = ["--detach", "--no-chdir", "--pidfile", "--remote=punix:db.sock"];
         let started = bed
             .command(Path::new("/bin/sh"))
             .args(["-c", r#"trap "" INT HUP; exec "$@""#, "sh"])
@@ -401,11 +368,7 @@ fn wrong_arguments_and_missing_files_have_the_same_exit_code() {
         &["--pidfile=missing/pid", "db"],
     ] {
         let [real, sim] = Bed::both().map(|bed| bed.server(arguments));
-        assert_eq!(
-            real.status.code(),
-            sim.status.code(),
-            "{arguments:?}: {sim:?}"
-        );
+        assert_eq!(real.status.code(), sim.status.code(), "{arguments:?}: {sim:?}");
         assert!(!sim.stderr.is_empty(), "{arguments:?}");
         let error = text(&sim.stderr).to_lowercase();
         assert!(!error.contains("backtrace"), "{error}");

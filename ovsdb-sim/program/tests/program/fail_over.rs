@@ -60,11 +60,7 @@ impl Server {
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut line).unwrap();
         assert!(line.starts_with("listening on "), "{name}: {line}");
-        Self {
-            folder: folder.to_owned(),
-            name,
-            child,
-        }
+        Self { folder: folder.to_owned(), name, child }
     }
 
     /// Ends the program by SIGKILL.
@@ -102,16 +98,11 @@ impl Server {
             Some(Json::Integer(integer)) => *integer,
             other => panic!("{other:?}"),
         };
-        let rows: BTreeSet<_> = rows
-            .iter()
-            .map(|row| (integer(row, "writer"), integer(row, "i")))
-            .collect();
+        let rows: BTreeSet<_> =
+            rows.iter().map(|row| (integer(row, "writer"), integer(row, "i"))).collect();
         let whole = |(writer, i): &Written| rows.contains(&(*writer, i ^ 1));
         assert!(rows.iter().all(whole), "half a transaction: {rows:?}");
-        rows.into_iter()
-            .filter(|(_, i)| i % 2 == 0)
-            .map(|(writer, i)| (writer, i / 2))
-            .collect()
+        rows.into_iter().filter(|(_, i)| i % 2 == 0).map(|(writer, i)| (writer, i / 2)).collect()
     }
 
     fn until(&self, state: &str, is_there: impl Fn(&Self) -> bool) {
@@ -129,9 +120,7 @@ impl Server {
     /// Waits until the server follows its source.
     fn until_backup(&self) {
         self.until("replicating", |server| {
-            server
-                .appctl("ovsdb-server/sync-status")
-                .contains("replicating")
+            server.appctl("ovsdb-server/sync-status").contains("replicating")
         });
     }
 }
@@ -155,10 +144,7 @@ impl Client {
     fn connect(folder: &Path, name: &str) -> Option<Self> {
         let stream = UnixStream::connect(folder.join(format!("{name}.sock"))).ok()?;
         stream.set_read_timeout(Some(STATE_TIMEOUT)).unwrap();
-        Some(Self {
-            stream,
-            framer: Framer::new(usize::MAX),
-        })
+        Some(Self { stream, framer: Framer::new(usize::MAX) })
     }
 
     /// The reply to a transaction. `None`: the connection has ended.
@@ -256,9 +242,7 @@ fn a_backup_takes_over_from_an_active_server_that_was_killed_and_is_followed_by_
     let mut shown = BTreeSet::new();
     let load = write_while(&active, |load| {
         until_acknowledged(load, BEFORE_CRASH);
-        backup.until("the load", |backup| {
-            backup.written().len() >= BEFORE_CRASH / 2
-        });
+        backup.until("the load", |backup| backup.written().len() >= BEFORE_CRASH / 2);
         shown = backup.written();
         signal(&active.child, "KILL");
     });
@@ -266,9 +250,7 @@ fn a_backup_takes_over_from_an_active_server_that_was_killed_and_is_followed_by_
     assert!(load.acknowledged.len() >= BEFORE_CRASH);
 
     // The backup keeps what it has, and clients still cannot write.
-    let refused = backup
-        .client()
-        .transact(r#"{"op":"delete","table":"T","where":[]}"#);
+    let refused = backup.client().transact(r#"{"op":"delete","table":"T","where":[]}"#);
     let refused = refused.unwrap().to_text();
     assert!(refused.contains("read only mode"), "{refused}");
     backup.appctl("ovsdb-server/disconnect-active-ovsdb-server");
@@ -281,11 +263,7 @@ fn a_backup_takes_over_from_an_active_server_that_was_killed_and_is_followed_by_
     // Nothing acknowledged is lost in the file of the server that was killed.
     let old = Server::start(folder, "active", None);
     let kept = old.written();
-    assert!(
-        kept.is_superset(&load.acknowledged),
-        "{:?}",
-        load.acknowledged
-    );
+    assert!(kept.is_superset(&load.acknowledged), "{:?}", load.acknowledged);
     assert!(kept.is_superset(&taken_over) && kept.is_subset(&load.sent));
     assert!(are_first_ones(&kept));
     old.crash();

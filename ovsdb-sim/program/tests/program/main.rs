@@ -69,10 +69,7 @@ impl Drop for Program {
 }
 
 fn run(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_ovsdb-sim")).args(arguments).output().unwrap()
 }
 
 #[test]
@@ -89,18 +86,11 @@ fn the_program_prints_a_line_per_listener_and_ends_cleanly() {
         }
         testing::signal(&program.child, signal);
         let status = testing::wait(&mut program.child);
-        assert_eq!(
-            (status.code(), status.signal()),
-            (Some(0), None),
-            "{signal}"
-        );
+        assert_eq!((status.code(), status.signal()), (Some(0), None), "{signal}");
         let mut rest = String::new();
         program.out.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "");
-        assert!(
-            !program.folder.path().join("nb.sock").exists(),
-            "the socket is removed"
-        );
+        assert!(!program.folder.path().join("nb.sock").exists(), "the socket is removed");
     }
 }
 
@@ -123,9 +113,7 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     child.kill().unwrap();
     testing::wait(&mut child);
     assert!(line.starts_with("listening on unix:"), "{line}");
@@ -139,30 +127,15 @@ fn errors_name_the_bad_argument() {
             "foo:127.0.0.1:1: expected punix:PATH, ptcp:PORT[:HOST], pssl:PORT[:HOST], unix:PATH, \
              tcp:HOST[:PORT], ssl:HOST[:PORT] or db:DATABASE,TABLE,COLUMN",
         ),
-        (
-            &["--listen=ptcp:x"],
-            "ptcp:x: expected punix:PATH, ptcp:PORT[:HOST] or pssl:PORT[:HOST]",
-        ),
+        (&["--listen=ptcp:x"], "ptcp:x: expected punix:PATH, ptcp:PORT[:HOST] or pssl:PORT[:HOST]"),
         (
             &["--listen=tcp:127.0.0.1:x"],
             "tcp:127.0.0.1:x: expected unix:PATH, tcp:HOST[:PORT] or ssl:HOST[:PORT]",
         ),
-        (
-            &["--listen=ptcp:0", "--unixctl=/nowhere/at/all/ctl"],
-            "unixctl at /nowhere/at/all/ctl",
-        ),
-        (
-            &["--listen=punix:/nowhere/at/all/sock"],
-            "/nowhere/at/all/sock",
-        ),
-        (
-            &["--listen=ptcp:0", "--schema=/nowhere.ovsschema"],
-            "cannot read /nowhere.ovsschema",
-        ),
-        (
-            &["--listen=ptcp:0", "--schema=/etc/passwd"],
-            "/etc/passwd is not a schema",
-        ),
+        (&["--listen=ptcp:0", "--unixctl=/nowhere/at/all/ctl"], "unixctl at /nowhere/at/all/ctl"),
+        (&["--listen=punix:/nowhere/at/all/sock"], "/nowhere/at/all/sock"),
+        (&["--listen=ptcp:0", "--schema=/nowhere.ovsschema"], "cannot read /nowhere.ovsschema"),
+        (&["--listen=ptcp:0", "--schema=/etc/passwd"], "/etc/passwd is not a schema"),
     ] {
         let output = run(arguments);
         let error = String::from_utf8(output.stderr).unwrap();
@@ -188,10 +161,7 @@ fn log_messages_are_coloured_on_a_terminal_only() {
     let arguments = [&load, "--listen=none"];
     let is_coloured = |output: Output| {
         let output = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        assert!(
-            output.contains("ERROR") && output.contains("damaged.db"),
-            "{output}"
-        );
+        assert!(output.contains("ERROR") && output.contains("damaged.db"), "{output}");
         output.contains('\x1b')
     };
     assert!(!is_coloured(run(&arguments)), "no terminal");
@@ -212,55 +182,26 @@ fn log_messages_are_coloured_on_a_terminal_only() {
 async fn the_control_api_shows_the_changes_of_clients() {
     let mut program = Program::start(&["--control=127.0.0.1:0"]);
     program.line();
-    let address = program
-        .line()
-        .strip_prefix("control API on http://")
-        .unwrap()
-        .to_owned();
-    let made = nbctl(&program.remote())
-        .args(["ls-add", "sw0", "--", "lr-add", "lr0"])
-        .status()
-        .unwrap();
+    let address = program.line().strip_prefix("control API on http://").unwrap().to_owned();
+    let made =
+        nbctl(&program.remote()).args(["ls-add", "sw0", "--", "lr-add", "lr0"]).status().unwrap();
     assert!(made.success());
 
-    let http = HttpClient::builder()
-        .build(format!("http://{address}"))
-        .unwrap();
+    let http = HttpClient::builder().build(format!("http://{address}")).unwrap();
     let printed = nbctl(&program.remote()).arg("show").output().unwrap();
-    assert_eq!(
-        http.show(None).await.unwrap(),
-        String::from_utf8(printed.stdout).unwrap()
-    );
-    assert!(
-        http.show(Some("lr0".to_owned()))
-            .await
-            .unwrap()
-            .starts_with("router ")
-    );
+    assert_eq!(http.show(None).await.unwrap(), String::from_utf8(printed.stdout).unwrap());
+    assert!(http.show(Some("lr0".to_owned())).await.unwrap().starts_with("router "));
 
-    let ws = WsClientBuilder::default()
-        .build(format!("ws://{address}"))
-        .await
-        .unwrap();
+    let ws = WsClientBuilder::default().build(format!("ws://{address}")).await.unwrap();
     let dump = ws.dump(None).await.unwrap();
     let switches = dump["Logical_Switch"].as_object().unwrap();
     assert_eq!(switches.values().next().unwrap()["name"], "sw0");
-    let error = ws
-        .dump(Some("Nope".to_owned()))
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("this server has no database Nope"),
-        "{error}"
-    );
+    let error = ws.dump(Some("Nope".to_owned())).await.unwrap_err().to_string();
+    assert!(error.contains("this server has no database Nope"), "{error}");
 
     let stats = ws.stats().await.unwrap();
-    let northbound = stats
-        .databases
-        .iter()
-        .find(|database| database.name == "OVN_Northbound")
-        .unwrap();
+    let northbound =
+        stats.databases.iter().find(|database| database.name == "OVN_Northbound").unwrap();
     // ovn-nbctl inserts the missing row of NB_Global in the same transaction.
     assert_eq!((northbound.rows, northbound.commits), (3, 1));
 }
@@ -286,11 +227,8 @@ fn a_write_beyond_the_limit_of_file_sizes_fails_and_the_server_goes_on() {
         socket.display(),
         journal.display()
     );
-    let mut child = Command::new("sh")
-        .args(["-c", &command])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        Command::new("sh").args(["-c", &command]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut line).unwrap();

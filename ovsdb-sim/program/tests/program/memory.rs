@@ -48,21 +48,9 @@ const LONG_REQUESTS: &[(&str, &str, bool)] = &[
     ("steal", r#"["TEXT"]"#, true),
     ("unlock", r#"["TEXT"]"#, false),
     ("cancel", r#"["TEXT"]"#, false),
-    (
-        "monitor",
-        r#"["OVN_Northbound","TEXT",{"NB_Global":{}}]"#,
-        true,
-    ),
-    (
-        "monitor",
-        r#"["OVN_Northbound",["TEXT"],{"NB_Global":{}}]"#,
-        true,
-    ),
-    (
-        "monitor_cond",
-        r#"["OVN_Northbound",{"TEXT":1},{"NB_Global":{}}]"#,
-        true,
-    ),
+    ("monitor", r#"["OVN_Northbound","TEXT",{"NB_Global":{}}]"#, true),
+    ("monitor", r#"["OVN_Northbound",["TEXT"],{"NB_Global":{}}]"#, true),
+    ("monitor_cond", r#"["OVN_Northbound",{"TEXT":1},{"NB_Global":{}}]"#, true),
     (
         "monitor_cond",
         r#"["OVN_Northbound",NUMBER,{"NB_Global":{"where":[["name","==","TEXT"]]}}]"#,
@@ -73,22 +61,10 @@ const LONG_REQUESTS: &[(&str, &str, bool)] = &[
         r#"["OVN_Northbound","TEXT",{"NB_Global":{}},"00000000-0000-0000-0000-000000000000"]"#,
         true,
     ),
-    (
-        "monitor_cond_change",
-        r#"[-1,-1,{"NB_Global":[{"where":[["name","==","TEXT"]]}]}]"#,
-        false,
-    ),
+    ("monitor_cond_change", r#"[-1,-1,{"NB_Global":[{"where":[["name","==","TEXT"]]}]}]"#, false),
     ("monitor_cancel", r#"["TEXT"]"#, false),
-    (
-        "transact",
-        r#"WAITING,{"op":"comment","comment":"TEXT"}]"#,
-        true,
-    ),
-    (
-        "transact",
-        r#"WAITING,{"op":"assert","lock":"TEXT"}]"#,
-        true,
-    ),
+    ("transact", r#"WAITING,{"op":"comment","comment":"TEXT"}]"#, true),
+    ("transact", r#"WAITING,{"op":"assert","lock":"TEXT"}]"#, true),
     (
         "transact",
         r#"WAITING,{"op":"insert","table":"Logical_Switch","row":{"name":"TEXT"}}]"#,
@@ -122,11 +98,7 @@ const LONG_REQUESTS: &[(&str, &str, bool)] = &[
         true,
     ),
     ("transact", r#"WAITING,{"op":"TEXT"}]"#, true),
-    (
-        "transact",
-        r#"WAITING,{"op":"commit","durable":false},{"op":"abort"}]"#,
-        true,
-    ),
+    ("transact", r#"WAITING,{"op":"commit","durable":false},{"op":"abort"}]"#, true),
 ];
 
 /// Resident memory of a program in bytes.
@@ -152,9 +124,7 @@ fn unfinished_messages_leave_no_memory_with_idle_threads() {
         let connections: Vec<_> = (0..CONNECTIONS)
             .map(|_| {
                 let mut stream = UnixStream::connect(program.socket()).unwrap();
-                stream
-                    .write_all(b"{\"id\":1,\"method\":\"echo\",\"params\":[\"")
-                    .unwrap();
+                stream.write_all(b"{\"id\":1,\"method\":\"echo\",\"params\":[\"").unwrap();
                 stream.write_all(&text).unwrap();
                 stream
             })
@@ -199,20 +169,12 @@ fn send_long_texts(program: &Program, method: &str, params: &str) -> (UnixStream
         let request = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
         stream.write_all(request.as_bytes()).unwrap();
     };
-    send(
-        "0",
-        "monitor_cond",
-        r#"["OVN_Northbound",-1,{"NB_Global":{}}]"#,
-    );
+    send("0", "monitor_cond", r#"["OVN_Northbound",-1,{"NB_Global":{}}]"#);
     let text = "x".repeat(1 << 20);
     for number in 0..LONG_TEXTS {
         let text = format!("{number}_{text}");
         // The texts of waiting transactions without a text are in their ids.
-        let id = if params.contains("TEXT") {
-            number.to_string()
-        } else {
-            format!("\"{text}\"")
-        };
+        let id = if params.contains("TEXT") { number.to_string() } else { format!("\"{text}\"") };
         let params = params
             .replace("WAITING", WAITING)
             .replace("NUMBER", &number.to_string())
@@ -235,10 +197,7 @@ fn long_texts_in_any_method_take_no_more_than_the_budget() {
         let start = Instant::now();
         let mut growth = u64::MAX;
         while growth > BUDGET_GROWTH_BYTES {
-            assert!(
-                start.elapsed() < TIMEOUT,
-                "{method} {params}: {growth} bytes"
-            );
+            assert!(start.elapsed() < TIMEOUT, "{method} {params}: {growth} bytes");
             thread::sleep(HOLD);
             growth = resident_bytes(&program).saturating_sub(begin);
         }
@@ -306,14 +265,7 @@ fn answers_of_the_control_api_are_made_one_after_the_other() {
     for id in 0..DUMPS {
         let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"sim_dump"}}"#);
         // A whole text, which is masked by zeros.
-        let head = [
-            0x81,
-            0x80 | u8::try_from(request.len()).unwrap(),
-            0,
-            0,
-            0,
-            0,
-        ];
+        let head = [0x81, 0x80 | u8::try_from(request.len()).unwrap(), 0, 0, 0, 0];
         stream.write_all(&head).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
     }

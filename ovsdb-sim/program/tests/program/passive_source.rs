@@ -21,11 +21,7 @@ const SOURCE: [&str; 7] = [
 /// The output of ovn-nbctl at a socket, which may fail.
 fn ask(bed: &Bed, socket: &str, arguments: &[&str]) -> String {
     let remote = format!("unix:{}", bed.path(socket).display());
-    let output = nbctl(&remote)
-        .arg("--no-leader-only")
-        .args(arguments)
-        .output()
-        .unwrap();
+    let output = nbctl(&remote).arg("--no-leader-only").args(arguments).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -48,12 +44,7 @@ fn a_source_connects_and_connects_again() {
         .enumerate()
         {
             std::fs::copy(bed.path("db"), bed.path("copy")).unwrap();
-            let options = [
-                "--detach",
-                "--no-chdir",
-                "--pidfile",
-                "--remote=punix:db.sock",
-            ];
+            let options = ["--detach", "--no-chdir", "--pidfile", "--remote=punix:db.sock"];
             let started = bed.server(&[&options[..], follower].concat());
             assert!(started.status.success(), "{started:?}");
             for connection in 0..2 {
@@ -70,10 +61,7 @@ fn a_source_connects_and_connects_again() {
             let process = bed.wait_for_process(|process| !process.is_empty());
             kill("TERM", &process);
             bed.wait_for_process(str::is_empty);
-            wait_until(
-                || !bed.path("source.sock").exists(),
-                "the socket is removed",
-            );
+            wait_until(|| !bed.path("source.sock").exists(), "the socket is removed");
         }
     }
 }

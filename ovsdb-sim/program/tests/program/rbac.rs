@@ -127,10 +127,7 @@ struct Bed {
 
 impl Bed {
     fn start(release: &Release, program: Option<&str>) -> Self {
-        let bed = Self {
-            release: release.clone(),
-            folder: ScratchDir::new(),
-        };
+        let bed = Self { release: release.clone(), folder: ScratchDir::new() };
         let mut tool = bed.command("ovsdb-tool");
         tool.args(["create", "db"]).arg(release.schema("ovn-sb"));
         assert!(tool.status().unwrap().success());
@@ -170,9 +167,7 @@ impl Bed {
     }
 
     fn in_folder(&self, mut command: Command) -> Command {
-        command
-            .current_dir(self.folder.path())
-            .env_remove("RUST_LOG");
+        command.current_dir(self.folder.path()).env_remove("RUST_LOG");
         for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"] {
             command.env(variable, self.folder.path());
         }
@@ -210,10 +205,7 @@ impl Bed {
                     "target":"{target}","role":"{role}","inactivity_probe":60000}}}}"#
             )
         };
-        let (tls, unix) = (
-            insert("pssl:0:127.0.0.1", "a"),
-            insert("punix:role.sock", "b"),
-        );
+        let (tls, unix) = (insert("pssl:0:127.0.0.1", "a"), insert("punix:role.sock", "b"));
         let added = self.transact(
             "unix:db.sock",
             &format!(
@@ -222,10 +214,7 @@ impl Bed {
             ),
         );
         assert!(!added.contains("error"), "{added}");
-        [
-            format!("ssl:127.0.0.1:{}", self.chosen_port()),
-            "unix:role.sock".to_owned(),
-        ]
+        [format!("ssl:127.0.0.1:{}", self.chosen_port()), "unix:role.sock".to_owned()]
     }
 
     /// The last port in the log that the system has chosen.
@@ -249,9 +238,7 @@ impl Bed {
 impl Drop for Bed {
     fn drop(&mut self) {
         let mut exit = self.command("ovs-appctl");
-        let _ = exit
-            .args(["--timeout=20", "-t", "ovsdb-server", "exit"])
-            .status();
+        let _ = exit.args(["--timeout=20", "-t", "ovsdb-server", "exit"]).status();
     }
 }
 
@@ -263,10 +250,8 @@ fn key_option(option: &str, file: &str) -> String {
 /// Replaces UUIDs that a server draws.
 fn without_uuids(text: &str) -> String {
     let is_part = |text: &str| text.len() == 36 && text.matches('-').count() == 4;
-    let parts: Vec<&str> = text
-        .split('"')
-        .map(|part| if is_part(part) { "UUID" } else { part })
-        .collect();
+    let parts: Vec<&str> =
+        text.split('"').map(|part| if is_part(part) { "UUID" } else { part }).collect();
     parts.join("\"")
 }
 
@@ -308,21 +293,14 @@ fn a_client_with_a_role_writes_the_rows_that_the_rules_allow() {
     });
     for results in results {
         let denied = |results: &[String]| {
-            let denied = results
-                .iter()
-                .filter(|result| result.contains("permission error"));
+            let denied = results.iter().filter(|result| result.contains("permission error"));
             denied.count()
         };
         assert!(results.iter().any(|result| result.contains(&format!(
             "RBAC rules for client \\\"{CLIENT}\\\" role \\\"ovn-controller\\\" prohibit row insertion into \
              table \\\"Chassis\\\"."
         ))), "{results:#?}");
-        assert!(
-            denied(&results) > OPERATIONS.len(),
-            "{} of {}",
-            denied(&results),
-            results.len()
-        );
+        assert!(denied(&results) > OPERATIONS.len(), "{} of {}", denied(&results), results.len());
     }
 }
 
@@ -352,11 +330,7 @@ fn only_clients_without_a_role_convert_databases_and_write_without_rules() {
             "{}",
             results[1]
         );
-        assert!(
-            results[2].contains("client \\\"(null)\\\""),
-            "{}",
-            results[2]
-        );
+        assert!(results[2].contains("client \\\"(null)\\\""), "{}", results[2]);
         for allowed in &results[4..] {
             assert!(!allowed.contains("permission error"), "{allowed}");
         }

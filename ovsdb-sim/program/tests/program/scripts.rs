@@ -82,10 +82,7 @@ impl Drop for Bed {
 fn is_simulator(pidfile: &Path) -> bool {
     let process = fs::read_to_string(pidfile).unwrap();
     let program = fs::read_link(format!("/proc/{}/exe", process.trim())).unwrap();
-    program
-        == Path::new(env!("CARGO_BIN_EXE_ovsdb-sim"))
-            .canonicalize()
-            .unwrap()
+    program == Path::new(env!("CARGO_BIN_EXE_ovsdb-sim")).canonicalize().unwrap()
 }
 
 #[test]
@@ -128,10 +125,7 @@ fn ovn_ctl_starts_and_stops_it_as_clusters_of_one_server() {
         ("OVN_LOGDIR", "log"),
         ("OVN_SYSCONFDIR", "etc"),
     ];
-    let options = [
-        "--db-nb-cluster-local-addr=127.0.0.1",
-        "--db-sb-cluster-local-addr=127.0.0.1",
-    ];
+    let options = ["--db-nb-cluster-local-addr=127.0.0.1", "--db-sb-cluster-local-addr=127.0.0.1"];
     let start = |command| bed.run(script, &[&options[..], &[command]].concat(), &variables);
     start("start_ovsdb");
     let ctl = bed.path("run/ovnnb_db.ctl").display().to_string();
@@ -144,9 +138,7 @@ fn ovn_ctl_starts_and_stops_it_as_clusters_of_one_server() {
     );
     let remote = format!("unix:{}", bed.path("run/ovnnb_db.sock").display());
     // The client wants the leader of a cluster.
-    let added = nbctl(&remote)
-        .args(["--leader-only", "ls-add", "sw0"])
-        .status();
+    let added = nbctl(&remote).args(["--leader-only", "ls-add", "sw0"]).status();
     assert!(added.unwrap().success());
 
     // The rows are still there after a restart, which elects the server again.
@@ -186,13 +178,7 @@ fn ovs_ctl_starts_and_stops_it() {
     let status = bed.run(&script, &["version"], &variables);
     assert!(!status.is_empty());
     let remote = format!("--db=unix:{}", bed.path("run/db.sock").display());
-    let get = [
-        &*remote,
-        "get",
-        "Open_vSwitch",
-        ".",
-        "external_ids:system-id",
-    ];
+    let get = [&*remote, "get", "Open_vSwitch", ".", "external_ids:system-id"];
     let id = bed.run(&bed.path("bin/ovs-vsctl"), &get, &variables);
     assert_eq!(id.trim(), "machine");
     bed.run(&script, &options("stop"), &variables);

@@ -13,13 +13,8 @@ use patchbay_ovn_programs::testing;
 use crate::Program;
 use crate::daemon::{Bed, TIMEOUT};
 
-const DAEMON: [&str; 5] = [
-    "--detach",
-    "--no-chdir",
-    "--pidfile",
-    "--log-file=log",
-    "--remote=punix:db.sock",
-];
+const DAEMON: [&str; 5] =
+    ["--detach", "--no-chdir", "--pidfile", "--log-file=log", "--remote=punix:db.sock"];
 
 /// Starts the server of a bed as a daemon.
 fn start(bed: &Bed, arguments: &[&str]) {
@@ -35,9 +30,7 @@ fn messages_until(bed: &Bed, modules: &[&str], last: &str) -> Vec<String> {
         let log = fs::read_to_string(bed.path("log")).unwrap_or_default();
         if log.contains(last) {
             let (before, _) = log.split_once(last).unwrap();
-            let messages = before
-                .lines()
-                .map(|line| line.splitn(3, '|').last().unwrap());
+            let messages = before.lines().map(|line| line.splitn(3, '|').last().unwrap());
             let is_of_module = |message: &&str| {
                 let module = message.split('|').next().unwrap();
                 modules.contains(&module)
@@ -118,10 +111,7 @@ fn the_last_of_several_values_of_an_option_counts() {
             "db",
         ]);
         assert_eq!(
-            (
-                String::from_utf8(output.stdout).unwrap().trim_end(),
-                output.status.code()
-            ),
+            (String::from_utf8(output.stdout).unwrap().trim_end(), output.status.code()),
             ("unix:none", Some(0)),
             "{}",
             String::from_utf8_lossy(&output.stderr)
@@ -156,12 +146,7 @@ fn bad_messages_and_compactions_have_the_same_log() {
             }
             None => message.to_owned(),
         };
-        let modules = [
-            "jsonrpc|",
-            "reconnect|",
-            "ovsdb_jsonrpc_server|",
-            "ovsdb_server|INFO|comp",
-        ];
+        let modules = ["jsonrpc|", "reconnect|", "ovsdb_jsonrpc_server|", "ovsdb_server|INFO|comp"];
         let messages: Vec<_> = messages
             .filter(|message| modules.iter().any(|module| message.starts_with(module)))
             .map(without_number)
@@ -186,13 +171,7 @@ fn a_cluster_without_changes_is_not_compacted_twice() {
         start(&bed, &["cluster"]);
         let wait = bed
             .command(&testing::program("ovsdb-client"))
-            .args([
-                "--timeout=20",
-                "wait",
-                "unix:db.sock",
-                "OVN_Northbound",
-                "connected",
-            ])
+            .args(["--timeout=20", "wait", "unix:db.sock", "OVN_Northbound", "connected"])
             .status();
         assert!(wait.unwrap().success());
         let compact = || bed.appctl("ovsdb-server/compact").0;
@@ -202,10 +181,7 @@ fn a_cluster_without_changes_is_not_compacted_twice() {
     });
     assert_eq!(real[0], sim[0]);
     for output in [&real[1], &sim[1]] {
-        assert!(
-            output.starts_with("ovsdb error: not storing a duplicate snapshot\n"),
-            "{output}"
-        );
+        assert!(output.starts_with("ovsdb error: not storing a duplicate snapshot\n"), "{output}");
     }
 }
 
@@ -222,9 +198,7 @@ fn sources_that_cannot_be_reached_are_logged_until_the_pauses_are_long() {
             bed.appctl("exit");
             let folder = bed.path("").display().to_string();
             let messages = messages.into_iter();
-            messages
-                .map(|message| message.replace(&folder, ""))
-                .collect::<Vec<_>>()
+            messages.map(|message| message.replace(&folder, "")).collect::<Vec<_>>()
         });
         assert_eq!(real, sim, "{source:?}");
         assert!(sim.len() > 8, "{sim:?}");
@@ -258,9 +232,7 @@ fn a_source_that_cannot_be_reached_is_one_warning() {
     patchbay_ovn_programs::testing::wait(&mut child);
     let failure = "tcp:127.0.0.1:1: connection attempt failed (Connection refused)";
     assert_eq!(warnings.matches(failure).count(), 1, "{warnings}");
-    let others = warnings
-        .lines()
-        .filter(|line| !line.contains("terminating"));
+    let others = warnings.lines().filter(|line| !line.contains("terminating"));
     assert_eq!(others.count(), 1, "{warnings}");
 }
 
@@ -308,13 +280,7 @@ fn a_host_may_have_a_name() {
     let mut relay = Program::start(&[&source]);
     relay.line();
     let connected = std::process::Command::new(testing::program("ovsdb-client"))
-        .args([
-            "--timeout=60",
-            "wait",
-            &relay.remote(),
-            "OVN_Northbound",
-            "connected",
-        ])
+        .args(["--timeout=60", "wait", &relay.remote(), "OVN_Northbound", "connected"])
         .output()
         .unwrap();
     assert!(connected.status.success(), "{connected:?}");

@@ -61,9 +61,8 @@ fn chosen_port(bed: &Bed) -> u16 {
 }
 
 fn start(bed: &Bed, options: &[String]) -> u16 {
-    let mut all = ["--detach", "--no-chdir", "--pidfile", "--log-file", "db"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut all =
+        ["--detach", "--no-chdir", "--pidfile", "--log-file", "db"].map(str::to_owned).to_vec();
     all.push("--remote=pssl:0:127.0.0.1".to_owned());
     all.push("--remote=punix:db.sock".to_owned());
     all.extend_from_slice(options);
@@ -89,12 +88,8 @@ fn clients_with_a_trusted_certificate_are_served() {
         let keyless = list_databases(port, &[option("ca-cert", "ca.pem")]);
         bed.appctl("exit");
         let with_parameters = start_again(&bed, &server_keys);
-        [trusted, untrusting, keyless, with_parameters].map(|output| {
-            (
-                String::from_utf8(output.stdout).unwrap(),
-                output.status.code(),
-            )
-        })
+        [trusted, untrusting, keyless, with_parameters]
+            .map(|output| (String::from_utf8(output.stdout).unwrap(), output.status.code()))
     });
     assert_eq!(real, sim);
     assert_eq!(sim[0].0, "OVN_Northbound\n_Server\n");
@@ -113,39 +108,24 @@ fn start_again(bed: &Bed, options: &[String]) -> Output {
 
 #[test]
 fn keys_in_columns_count_from_the_next_connection_on() {
-    let columns = [
-        "private-key=private_key",
-        "certificate=certificate",
-        "ca-cert=ca_cert",
-    ];
+    let columns = ["private-key=private_key", "certificate=certificate", "ca-cert=ca_cert"];
     let options = columns.map(|option| {
         let (option, column) = option.split_once('=').unwrap();
         format!("--{option}=db:OVN_Northbound,SSL,{column}")
     });
     for bed in Bed::both() {
         let port = start(&bed, &options);
-        assert_eq!(
-            list_databases(port, &client_keys("ca.pem")).status.code(),
-            Some(1)
-        );
+        assert_eq!(list_databases(port, &client_keys("ca.pem")).status.code(), Some(1));
         let keys = ["server-key.pem", "server.pem", "ca.pem"].map(key);
         let set = bed
             .command(&testing::program("ovn-nbctl"))
-            .args([
-                "--timeout=20",
-                "--no-leader-only",
-                "--db=unix:db.sock",
-                "set-ssl",
-            ])
+            .args(["--timeout=20", "--no-leader-only", "--db=unix:db.sock", "set-ssl"])
             .args(keys)
             .output()
             .unwrap();
         assert!(set.status.success(), "{set:?}");
         let start = Instant::now();
-        while !list_databases(port, &client_keys("ca.pem"))
-            .status
-            .success()
-        {
+        while !list_databases(port, &client_keys("ca.pem")).status.success() {
             assert!(start.elapsed() < TIMEOUT);
         }
         bed.appctl("exit");
@@ -155,20 +135,12 @@ fn keys_in_columns_count_from_the_next_connection_on() {
 #[test]
 fn columns_of_keys_are_checked_at_the_start() {
     let [real, sim] = Bed::both().map(|bed| {
-        [
-            "db:x",
-            "db:none,a,b",
-            "db:OVN_Northbound,SSL,none",
-            "db:OVN_Northbound,NB_Global,nb_cfg",
-        ]
-        .map(|column| {
-            let key = format!("--private-key={column}");
-            let output = bed.server(&["-vconsole:off", "--remote=punix:db.sock", &key, "db"]);
-            (
-                String::from_utf8(output.stderr).unwrap().trim().to_owned(),
-                output.status.code(),
-            )
-        })
+        ["db:x", "db:none,a,b", "db:OVN_Northbound,SSL,none", "db:OVN_Northbound,NB_Global,nb_cfg"]
+            .map(|column| {
+                let key = format!("--private-key={column}");
+                let output = bed.server(&["-vconsole:off", "--remote=punix:db.sock", &key, "db"]);
+                (String::from_utf8(output.stderr).unwrap().trim().to_owned(), output.status.code())
+            })
     });
     assert_eq!(real, sim);
 }
@@ -176,11 +148,7 @@ fn columns_of_keys_are_checked_at_the_start() {
 #[test]
 fn keys_that_cannot_be_used_are_logged_at_the_start() {
     let given = |key: &str, certificate: &str, ca: &str| {
-        let files = [
-            ("private-key", key),
-            ("certificate", certificate),
-            ("ca-cert", ca),
-        ];
+        let files = [("private-key", key), ("certificate", certificate), ("ca-cert", ca)];
         files.map(|(name, file)| option(name, file)).to_vec()
     };
     for (keys, is_unusable) in [
@@ -243,20 +211,13 @@ fn the_server_indicates_the_name_of_the_option_or_of_the_remote() {
     let [_, listening] = Bed::both();
     let level = "-vstream_ssl:file:dbg".to_owned();
     let port = start(&listening, &[&keys[..], &[level]].concat());
-    for (more, name) in [
-        (None, "localhost"),
-        (
-            Some("--ssl-server-name=sni-test.example"),
-            "sni-test.example",
-        ),
-    ] {
+    for (more, name) in
+        [(None, "localhost"), (Some("--ssl-server-name=sni-test.example"), "sni-test.example")]
+    {
         let [_, connecting] = Bed::both();
         let remote = format!("--remote=ssl:localhost:{port}");
         let options = [&keys[..], &[remote]].concat();
-        start(
-            &connecting,
-            &[options, more.map(str::to_owned).into_iter().collect()].concat(),
-        );
+        start(&connecting, &[options, more.map(str::to_owned).into_iter().collect()].concat());
         let log = || fs::read_to_string(listening.path("ovsdb-server.log")).unwrap();
         let message = format!("|stream_ssl|DBG|connection indicated server name {name}");
         let begin = Instant::now();
@@ -454,11 +415,7 @@ fn a_backup_connects_to_its_source_with_keys_of_columns() {
         ]);
         assert!(started.status.success(), "{started:?}");
         let begin = Instant::now();
-        while !backup
-            .appctl("ovsdb-server/sync-status")
-            .0
-            .contains("replicating")
-        {
+        while !backup.appctl("ovsdb-server/sync-status").0.contains("replicating") {
             assert!(begin.elapsed() < TIMEOUT, "the backup does not connect");
             thread::sleep(Duration::from_millis(5));
         }

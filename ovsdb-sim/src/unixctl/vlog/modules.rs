@@ -59,18 +59,12 @@ pub fn module_of(target: &str) -> &'static str {
 
 /// `true` if ovsdb-server has a module of this name.
 pub(super) fn is_known(name: &str) -> bool {
-    NAMES
-        .split_whitespace()
-        .any(|module| module.eq_ignore_ascii_case(name))
+    NAMES.split_whitespace().any(|module| module.eq_ignore_ascii_case(name))
 }
 
 /// The modules whose level has an effect, sorted.
 pub(super) fn logging() -> BTreeSet<&'static str> {
-    TARGETS
-        .iter()
-        .map(|(_, name)| *name)
-        .chain([OTHER_TARGETS])
-        .collect()
+    TARGETS.iter().map(|(_, name)| *name).chain([OTHER_TARGETS]).collect()
 }
 
 #[cfg(test)]
@@ -79,17 +73,8 @@ mod tests {
 
     #[test]
     fn targets_and_their_parts_have_a_module() {
-        assert_eq!(
-            module_of("ovsdb_sim::listen::socket"),
-            "ovsdb_jsonrpc_server"
-        );
-        for module in [
-            "ovsdb_jsonrpc_server",
-            "reconnect",
-            "relay",
-            "replication",
-            "vlog",
-        ] {
+        assert_eq!(module_of("ovsdb_sim::listen::socket"), "ovsdb_jsonrpc_server");
+        for module in ["ovsdb_jsonrpc_server", "reconnect", "relay", "replication", "vlog"] {
             assert_eq!(module_of(module), module);
         }
         assert_eq!(module_of("ovsdb_sim::listener"), OTHER_TARGETS);

@@ -33,9 +33,7 @@ fn forget_unknown_table(reply: &mut Json) {
     if let Json::Object(members) = reply
         && let Some(Json::Object(error)) = members.get_mut(&b"error"[..])
         && let Some(details) = error.get_mut(&b"details"[..])
-        && details
-            .as_str()
-            .is_some_and(|text| text.starts_with("no table named "))
+        && details.as_str().is_some_and(|text| text.starts_with("no table named "))
     {
         *details = Json::string("no table of this name");
     }
@@ -108,9 +106,7 @@ fn run_time_error(tag: Option<&Json>, operation: &Json) -> Option<String> {
 }
 
 fn has_values(operation: &Json) -> bool {
-    ["row", "rows"]
-        .iter()
-        .any(|member| operation.get(member).is_some())
+    ["row", "rows"].iter().any(|member| operation.get(member).is_some())
 }
 
 fn is_update(message: &Json) -> bool {

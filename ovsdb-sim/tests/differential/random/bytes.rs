@@ -61,9 +61,8 @@ fn broken_requests_get_the_same_replies() {
     let release = Release::installed();
     let seed = number("PATCHBAY_DIFFERENTIAL_SEED").unwrap_or_default();
     let schemas = number("PATCHBAY_DIFFERENTIAL_CASES").map_or(SCHEMAS, |cases| cases as u32);
-    let crashes: usize = (0..u64::from(schemas))
-        .map(|case| compare(&release, seed ^ case << 32))
-        .sum();
+    let crashes: usize =
+        (0..u64::from(schemas)).map(|case| compare(&release, seed ^ case << 32)).sum();
     assert!(
         crashes * 100 <= MAX_CRASHES * REQUESTS * schemas as usize,
         "the real server crashed {crashes} times"
@@ -97,10 +96,7 @@ fn compare(release: &Release, seed: u64) -> usize {
         };
         if !comparison.real_is_gone() {
             let text = String::from_utf8_lossy(&text);
-            panic!(
-                "schema {schema}\n{}",
-                difference.describe("broken request", &text)
-            );
+            panic!("schema {schema}\n{}", difference.describe("broken request", &text));
         }
         crashes += 1;
         servers = start();

@@ -28,11 +28,7 @@ pub(super) fn changed(schema: &str, seed: u64, changes: Changes) -> Value {
     // The real server replies that it has converted to a schema with these, and has not.
     for table in members(&mut schema["tables"]) {
         for column in members(&mut table["columns"]) {
-            drop(
-                column
-                    .as_object_mut()
-                    .map(|column| column.remove("ephemeral")),
-            );
+            drop(column.as_object_mut().map(|column| column.remove("ephemeral")));
         }
     }
     schema
@@ -48,19 +44,12 @@ fn change(rng: &mut StdRng, tables: &mut Value) {
     let Value::Object(tables) = tables else {
         return;
     };
-    let roots: Vec<bool> = tables
-        .values()
-        .map(|table| table["isRoot"] == json!(true))
-        .collect();
+    let roots: Vec<bool> = tables.values().map(|table| table["isRoot"] == json!(true)).collect();
     let names: Vec<String> = tables.keys().cloned().collect();
     let name = pick(rng, &names);
     let table = &mut tables[&name];
-    let columns: Vec<String> = table["columns"]
-        .as_object()
-        .into_iter()
-        .flat_map(Map::keys)
-        .cloned()
-        .collect();
+    let columns: Vec<String> =
+        table["columns"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
     let column = pick(rng, &columns);
     match rng.random_range(0..20) {
         0 => table["isRoot"] = json!(rng.random_bool(0.5)),

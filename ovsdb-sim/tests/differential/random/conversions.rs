@@ -60,10 +60,7 @@ fn run(release: &Release, cases: u32) {
             Err(Some(difference)) => panic!("{difference}"),
         }
     }
-    assert!(
-        crashes * 100 <= MAX_CRASHES * cases,
-        "the real server crashed {crashes} times"
-    );
+    assert!(crashes * 100 <= MAX_CRASHES * cases, "the real server crashed {crashes} times");
 }
 
 /// Runs one case.
@@ -101,11 +98,7 @@ fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
     conversation.send('B', "monitor_cond", r#"["D","m",{"T0":{}}]"#)?;
     // B is not aware of changes and C may be: its monitors end, or its connection. Both want a
     // lock.
-    conversation.send(
-        'C',
-        "set_db_change_aware",
-        &json!([rng.random_bool(0.7)]).to_string(),
-    )?;
+    conversation.send('C', "set_db_change_aware", &json!([rng.random_bool(0.7)]).to_string())?;
     for _ in 0..rng.random_range(0..4) {
         let (connection, method, params) = requests.monitor(rng.random());
         conversation.send(connection, method, &params)?;
@@ -125,11 +118,7 @@ fn compare(release: &Release, seed: u64) -> Result<(), Option<String>> {
         return Ok(());
     }
     let is_valid = DatabaseSchema::parse(after.to_string().as_bytes()).is_ok();
-    let requests = if is_valid {
-        Requests::new(&after.to_string())
-    } else {
-        requests
-    };
+    let requests = if is_valid { Requests::new(&after.to_string()) } else { requests };
     for _ in 0..4 {
         let params = transaction(rng, &requests, MAX_OPERATIONS);
         conversation.send('A', "transact", &params)?;
@@ -155,9 +144,7 @@ impl Conversation {
         let text = format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#);
         self.script.push(format!("{connection} {method} {params}"));
         let request = Json::parse(text.as_bytes()).expect("a request is JSON");
-        let sent = self
-            .comparison
-            .send(connection, text.as_bytes(), Some(&request));
+        let sent = self.comparison.send(connection, text.as_bytes(), Some(&request));
         sent.map_err(|difference| {
             let crashed = self.comparison.real_is_gone();
             (!crashed).then(|| difference.describe("conversion", &self.script.join("\n")))

@@ -61,10 +61,7 @@ fn seeds() -> impl Strategy<Value = Seeds> {
 
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is a number, not {text}")),
-    )
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text}")))
 }
 
 #[test]
@@ -107,9 +104,8 @@ fn run(release: &Release, model: Model, cases: u32) {
         ..Config::default()
     };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-    let outcome = TestRunner::new_with_rng(config, rng).run(&seeds(), |seeds| {
-        compare(release, model, &seeds).map_err(TestCaseError::fail)
-    });
+    let outcome = TestRunner::new_with_rng(config, rng)
+        .run(&seeds(), |seeds| compare(release, model, &seeds).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}
         Err(TestError::Fail(reason, _)) => panic!("{reason}"),

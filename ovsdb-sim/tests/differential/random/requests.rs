@@ -68,11 +68,7 @@ impl Requests {
             13..=16 => {
                 let method = pick(rng, &["lock", "lock", "steal", "unlock", "unlock"]);
                 let lock = pick(rng, &LOCKS);
-                (
-                    pick(rng, &['A', 'B', 'C']),
-                    method,
-                    json!([lock]).to_string(),
-                )
+                (pick(rng, &['A', 'B', 'C']), method, json!([lock]).to_string())
             }
             17 if !self.waiting.is_empty() => {
                 let (connection, id) = pick(rng, &self.waiting);
@@ -133,17 +129,10 @@ impl Requests {
                 requests.insert(table.name.to_string(), pick(rng, &[request, several]));
             }
         }
-        self.monitors.push(Monitor {
-            connection,
-            id,
-            tables,
-        });
+        self.monitors.push(Monitor { connection, id, tables });
         let mut params = vec![json!("D"), json!(id), Value::Object(requests)];
         if method == "monitor_cond_since" {
-            params.push(json!(pick(
-                rng,
-                &[NO_TRANSACTION, NO_TRANSACTION, UNKNOWN_TRANSACTION]
-            )));
+            params.push(json!(pick(rng, &[NO_TRANSACTION, NO_TRANSACTION, UNKNOWN_TRANSACTION])));
         }
         (connection, method, Value::Array(params).to_string())
     }
@@ -267,15 +256,9 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
         _ => {
             let mutator = pick(rng, &["insert", "insert", "delete"]);
             let count = rng.random_range(0..=ty.max.min(3));
-            let keys = ColumnType {
-                value: None,
-                ..ty.clone()
-            };
+            let keys = ColumnType { value: None, ..ty.clone() };
             let by_key = mutator == "delete" && rng.random_bool(0.5);
-            (
-                mutator,
-                elements(rng, if by_key { &keys } else { ty }, count, true),
-            )
+            (mutator, elements(rng, if by_key { &keys } else { ty }, count, true))
         }
     };
     json!([&*column.name, mutator, argument])
@@ -285,11 +268,8 @@ fn mutation(rng: &mut StdRng, table: &TableSchema) -> Value {
 /// zero to it.
 fn arithmetic(rng: &mut StdRng, base: &BaseType) -> (&'static str, Value) {
     // The bounds of the real server's products are not exact.
-    let mutators: &[&str] = if is_extreme(base) {
-        &["+=", "-=", "/=", "%="]
-    } else {
-        &["+=", "-=", "*=", "/=", "%="]
-    };
+    let mutators: &[&str] =
+        if is_extreme(base) { &["+=", "-=", "/=", "%="] } else { &["+=", "-=", "*=", "/=", "%="] };
     let mutator = pick(rng, mutators);
     if is_extreme(base) && mutator != "/=" && rng.random_bool(0.5) {
         return (mutator, atom(rng, base, false));
@@ -309,11 +289,7 @@ fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
     if rng.random_bool(0.3) {
         return select;
     }
-    let some: Vec<_> = table
-        .columns
-        .iter()
-        .filter(|_| rng.random_bool(0.5))
-        .collect();
+    let some: Vec<_> = table.columns.iter().filter(|_| rng.random_bool(0.5)).collect();
     let mut columns: Vec<&str> = some.iter().map(|column| &*column.name).collect();
     if rng.random_bool(0.4) {
         columns.push("_uuid");
@@ -321,12 +297,7 @@ fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
     // The order of UUIDs differs, and that of hidden columns is unknown.
     let sort: Vec<&str> = some
         .iter()
-        .filter(|column| {
-            column
-                .ty
-                .base_types()
-                .all(|base| base.atom != AtomType::Uuid)
-        })
+        .filter(|column| column.ty.base_types().all(|base| base.atom != AtomType::Uuid))
         .map(|column| &*column.name)
         .collect();
     select["columns"] = json!(columns);
@@ -337,11 +308,7 @@ fn select(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
 }
 
 fn wait(rng: &mut StdRng, number: usize, table: &TableSchema) -> Value {
-    let columns: Vec<_> = table
-        .columns
-        .iter()
-        .filter(|_| rng.random_bool(0.4))
-        .collect();
+    let columns: Vec<_> = table.columns.iter().filter(|_| rng.random_bool(0.4)).collect();
     let count = rng.random_range(0..3);
     let rows: Vec<_> = (0..count).map(|_| row(rng, &columns)).collect();
     let columns: Vec<&str> = columns.iter().map(|column| &*column.name).collect();

@@ -14,9 +14,7 @@ pub(super) fn random(seed: u64) -> String {
     let roots: Vec<bool> = if rng.random_bool(0.4) {
         vec![false; tables]
     } else {
-        (0..tables)
-            .map(|table| table == 0 || rng.random_bool(0.4))
-            .collect()
+        (0..tables).map(|table| table == 0 || rng.random_bool(0.4)).collect()
     };
     let mut all = Map::new();
     for (number, is_root) in roots.iter().enumerate() {
@@ -52,10 +50,7 @@ pub(super) fn random(seed: u64) -> String {
                 json!(columns.collect::<Vec<_>>())
             };
             let mut indexes = vec![index()];
-            if indexes[0]
-                .as_array()
-                .is_some_and(|columns| columns.len() > 1)
-            {
+            if indexes[0].as_array().is_some_and(|columns| columns.len() > 1) {
                 indexes.push(index());
             }
             table.insert("indexes".into(), json!(indexes));
@@ -78,10 +73,7 @@ pub(super) fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
         // A set.
         5..=6 => {
             ty["min"] = json!(i32::from(rng.random_bool(0.15)));
-            ty["max"] = pick(
-                rng,
-                &[json!("unlimited"), json!("unlimited"), json!(2), json!(3)],
-            );
+            ty["max"] = pick(rng, &[json!("unlimited"), json!("unlimited"), json!(2), json!(3)]);
         }
         // A map.
         _ => {
@@ -94,10 +86,7 @@ pub(super) fn column_type(rng: &mut StdRng, roots: &[bool]) -> Value {
                 ty["value"] = json!("string");
             }
             ty["min"] = json!(i32::from(rng.random_bool(0.1)));
-            ty["max"] = pick(
-                rng,
-                &[json!("unlimited"), json!("unlimited"), json!(1), json!(2)],
-            );
+            ty["max"] = pick(rng, &[json!("unlimited"), json!("unlimited"), json!(1), json!(2)]);
         }
     }
     ty
@@ -138,9 +127,8 @@ pub(super) fn base_type(rng: &mut StdRng, roots: &[bool], must_have_row: bool) -
         _ => {
             // Weak references to garbage-collected rows can stay in the real server.
             let all_roots = !roots.contains(&true);
-            let targets: Vec<usize> = (0..roots.len())
-                .filter(|table| all_roots || roots[*table])
-                .collect();
+            let targets: Vec<usize> =
+                (0..roots.len()).filter(|table| all_roots || roots[*table]).collect();
             let target = format!("T{}", pick(rng, &targets));
             json!({"type": "uuid", "refTable": target, "refType": "weak"})
         }

@@ -41,11 +41,7 @@ fn insert(table: &TableSchema, uuid: &str, row: &Value) -> Value {
 }
 
 fn mutable_columns(table: &TableSchema) -> Vec<&ColumnSchema> {
-    table
-        .columns
-        .iter()
-        .filter(|column| column.mutable)
-        .collect()
+    table.columns.iter().filter(|column| column.mutable).collect()
 }
 
 /// Two equal rows, of which one is deleted or changed: at the commit no index is violated.
@@ -58,10 +54,7 @@ fn duplicate_that_goes(rng: &mut StdRng, number: usize, table: &TableSchema) -> 
         0 => json!({"op": "update", "table": &*table.name, "where": is_row(gone), "row": others}),
         _ => json!({"op": "delete", "table": &*table.name, "where": is_row(gone)}),
     };
-    let mut operations = vec![
-        insert(table, &first, &values),
-        insert(table, &second, &values),
-    ];
+    let mut operations = vec![insert(table, &first, &values), insert(table, &second, &values)];
     let at = rng.random_range(0..=2);
     operations.insert(at, repair);
     operations
@@ -137,14 +130,10 @@ fn orphan(rng: &mut StdRng, schema: &DatabaseSchema, number: usize) -> Vec<Value
     operations.rotate_left(at);
     operations.extend(match rng.random_range(0..4) {
         0 => Some(json!({"op": "delete", "table": &*holder.name, "where": is_row(&uuid)})),
-        1 => Some(
-            json!({"op": "update", "table": &*holder.name, "where": is_row(&uuid),
-            "row": {&*column.name: [if column.ty.is_map() { "map" } else { "set" }, []]}}),
-        ),
-        2 => Some(
-            json!({"op": "mutate", "table": &*holder.name, "where": is_row(&uuid),
-            "mutations": [[&*column.name, "delete", value]]}),
-        ),
+        1 => Some(json!({"op": "update", "table": &*holder.name, "where": is_row(&uuid),
+            "row": {&*column.name: [if column.ty.is_map() { "map" } else { "set" }, []]}})),
+        2 => Some(json!({"op": "mutate", "table": &*holder.name, "where": is_row(&uuid),
+            "mutations": [[&*column.name, "delete", value]]})),
         _ => None,
     });
     operations
@@ -173,11 +162,8 @@ fn vanished_target(rng: &mut StdRng, schema: &DatabaseSchema, number: usize) -> 
 
 /// Mutations of one set or map that concern the same elements.
 fn overlapping_mutations(rng: &mut StdRng, number: usize, table: &TableSchema) -> Vec<Value> {
-    let columns: Vec<_> = table
-        .columns
-        .iter()
-        .filter(|column| column.mutable && !column.ty.is_scalar())
-        .collect();
+    let columns: Vec<_> =
+        table.columns.iter().filter(|column| column.mutable && !column.ty.is_scalar()).collect();
     if columns.is_empty() {
         return Vec::new();
     }
@@ -187,11 +173,7 @@ fn overlapping_mutations(rng: &mut StdRng, number: usize, table: &TableSchema) -
         .map(|_| {
             let mutator = pick(rng, &["insert", "delete"]);
             let size = rng.random_range(1..=3);
-            json!([
-                &*column.name,
-                mutator,
-                elements(rng, &column.ty, size, false)
-            ])
+            json!([&*column.name, mutator, elements(rng, &column.ty, size, false)])
         })
         .collect();
     let uuid = row_uuid(rng, number);

@@ -10,17 +10,8 @@ use serde_json::{Value, json};
 const EXTREME_INTEGERS: [i64; 6] = [i64::MAX, i64::MAX - 1, -i64::MAX, 1 - i64::MAX, 0, 1];
 /// Reals near the limits, and reals of many digits. Those at the limits are sent with too few
 /// digits, which make them infinite.
-const EXTREME_REALS: [f64; 9] = [
-    1.7e308,
-    -9e307,
-    1e15,
-    1e16,
-    123_456_789_012_345_680.0,
-    0.1 + 0.2,
-    1.0 / 3.0,
-    1e-7,
-    1.0,
-];
+const EXTREME_REALS: [f64; 9] =
+    [1.7e308, -9e307, 1e15, 1e16, 123_456_789_012_345_680.0, 0.1 + 0.2, 1.0 / 3.0, 1e-7, 1.0];
 /// Strings with characters that JSON or ovsdb-server escapes, and long ones.
 const ODD_STRINGS: [&str; 12] = [
     "\"",
@@ -54,10 +45,7 @@ pub(super) fn pick<T: Clone>(rng: &mut StdRng, from: &[T]) -> T {
 
 /// A UUID that a row of a table may have.
 pub(super) fn row_uuid(rng: &mut StdRng, table: usize) -> String {
-    format!(
-        "00000000-0000-4000-8000-0000000{table:02}00{}",
-        rng.random_range(0..4)
-    )
+    format!("00000000-0000-4000-8000-0000000{table:02}00{}", rng.random_range(0..4))
 }
 
 /// A name that a transaction may give to a row of a table.
@@ -77,11 +65,8 @@ pub(super) fn fault(rng: &mut StdRng, ty: &ColumnType) -> Value {
         Constraint::Reference(_) => base.clone(),
         _ => BaseType::unconstrained(base.atom),
     };
-    let unconstrained = ColumnType {
-        key: open(&ty.key),
-        value: ty.value.as_ref().map(open),
-        ..ty.clone()
-    };
+    let unconstrained =
+        ColumnType { key: open(&ty.key), value: ty.value.as_ref().map(open), ..ty.clone() };
     match rng.random_range(0..5) {
         0 => garbage(rng),
         1 => elements(rng, ty, ty.max.min(3) + 1, false),
@@ -105,10 +90,8 @@ pub(super) fn elements(rng: &mut StdRng, ty: &ColumnType, count: u32, names: boo
     }
     match &ty.value {
         Some(value) => {
-            let pairs: Vec<Value> = keys
-                .into_iter()
-                .map(|key| json!([key, atom(rng, value, names)]))
-                .collect();
+            let pairs: Vec<Value> =
+                keys.into_iter().map(|key| json!([key, atom(rng, value, names)])).collect();
             json!(["map", pairs])
         }
         None if keys.len() == 1 && rng.random_bool(0.8) => keys.remove(0),

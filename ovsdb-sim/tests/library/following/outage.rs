@@ -136,9 +136,7 @@ async fn a_source_that_comes_back_without_its_rows_changes_the_monitors_of_its_r
         texts.push((method, message.to_text()));
     }
     texts.sort_unstable();
-    let [(state, _), (rows, changes)] = &texts[..] else {
-        panic!("{texts:?}")
-    };
+    let [(state, _), (rows, changes)] = &texts[..] else { panic!("{texts:?}") };
     assert_eq!((&**state, &**rows), ("update2", "update3"));
     // Rows with other UUIDs are other rows.
     let count = |kind: &str| changes.matches(kind).count();

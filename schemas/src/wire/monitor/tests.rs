@@ -57,16 +57,8 @@ fn each_request_has_its_own_select_and_the_first_condition_is_used() {
         r#"{"T": [{"columns": ["i"], "select": {"modify": false, "initial": false}},
                   {"columns": ["name"], "select": {"modify": true, "delete": false, "insert": false}, "where": [false]}]}"#,
     );
-    let i = Select {
-        modify: false,
-        initial: false,
-        ..Select::ALL
-    };
-    let name = Select {
-        delete: false,
-        insert: false,
-        ..Select::ALL
-    };
+    let i = Select { modify: false, initial: false, ..Select::ALL };
+    let name = Select { delete: false, insert: false, ..Select::ALL };
     assert_eq!(columns, [("i".to_owned(), i), ("name".to_owned(), name)]);
     assert_eq!(requests.select, Select::ALL);
     assert_eq!(requests.condition, Condition::default());
@@ -78,9 +70,7 @@ fn each_request_has_its_own_select_and_the_first_condition_is_used() {
 fn a_column_of_many_clauses_is_watched_once() {
     let clauses: Vec<String> = (0..4000).map(|i| format!(r#"["i","==",{i}]"#)).collect();
     let clauses = format!(r#"[{},["name","==",""],true]"#, clauses.join(","));
-    let (requests, _) = table(&format!(
-        r#"{{"T": {{"columns": [], "where": {clauses}}}}}"#
-    ));
+    let (requests, _) = table(&format!(r#"{{"T": {{"columns": [], "where": {clauses}}}}}"#));
     assert_eq!(requests.condition.clauses().len(), 4002);
     assert_eq!(requests.condition.columns().len(), 2);
 }
@@ -114,27 +104,15 @@ fn requests_round_trip() {
 fn errors_are_worded_like_those_of_ovsdb_server() {
     for (requests, error) in [
         ("5", "syntax error: monitor-requests must be object (in 5)"),
-        (
-            "[]",
-            "syntax error: monitor-requests must be object (in [])",
-        ),
+        ("[]", "syntax error: monitor-requests must be object (in [])"),
         (r#"{"X":[]}"#, "syntax error: no table named X"),
-        (
-            r#"{"T":5}"#,
-            "syntax error: Parsing table T failed: Object expected.",
-        ),
-        (
-            r#"{"T":[5]}"#,
-            "syntax error: Parsing table T failed: Object expected.",
-        ),
+        (r#"{"T":5}"#, "syntax error: Parsing table T failed: Object expected."),
+        (r#"{"T":[5]}"#, "syntax error: Parsing table T failed: Object expected."),
         (
             r#"{"T":{"columns":5}}"#,
             r#"syntax error: Parsing table T failed: Type mismatch for member 'columns'. (in {"columns":5})"#,
         ),
-        (
-            r#"{"T":{"columns":[5]}}"#,
-            "syntax error: array of column names expected (in [5])",
-        ),
+        (r#"{"T":{"columns":[5]}}"#, "syntax error: array of column names expected (in [5])"),
         (
             r#"{"T":{"columns":["zz"],"where":[5]}}"#,
             r#"syntax error: zz is not a valid column name (in ["zz"])"#,
@@ -143,10 +121,7 @@ fn errors_are_worded_like_those_of_ovsdb_server() {
             r#"{"T":[{"columns":["i"]},{"columns":["i"]}]}"#,
             r#"syntax error: column i mentioned more than once (in ["i"])"#,
         ),
-        (
-            r#"{"T":[{"columns":["i"]},{}]}"#,
-            "syntax error: column i mentioned more than once",
-        ),
+        (r#"{"T":[{"columns":["i"]},{}]}"#, "syntax error: column i mentioned more than once"),
         (
             r#"{"T":{"select":{"initial":5}}}"#,
             r#"syntax error: Parsing table T select failed: Type mismatch for member 'initial'. (in {"initial":5})"#,

@@ -88,10 +88,8 @@ fn compact_elements(
 ) -> (Vec<Atom>, usize) {
     let (mut strings, mut uuids) = (StringCache::default(), UuidSource::random());
     let mut named = names.map(|key| NamedUuids::with_key(&mut uuids, key));
-    let mut notation = NotationReader {
-        named: named.as_mut(),
-        ..NotationReader::new(&mut strings)
-    };
+    let mut notation =
+        NotationReader { named: named.as_mut(), ..NotationReader::new(&mut strings) };
     let mut atoms = Vec::new();
     let mut end = at.position();
     while at.rest().first() == Some(&b',') {
@@ -134,9 +132,7 @@ mod tests {
     const ELEMENTS: usize = 10_000;
 
     fn names() -> Vec<String> {
-        (0..ELEMENTS)
-            .map(|i| format!(r#"["named-uuid","n{i}"]"#))
-            .collect()
+        (0..ELEMENTS).map(|i| format!(r#"["named-uuid","n{i}"]"#)).collect()
     }
 
     /// Decodes the first of two values, and returns it with the position behind it.

@@ -12,12 +12,7 @@ fn decode(value: &str, ty: &ColumnType) -> Result<Datum, OvsdbError> {
 }
 
 fn set_of(atom: AtomType, min: u32, max: u32) -> ColumnType {
-    ColumnType {
-        key: BaseType::unconstrained(atom),
-        value: None,
-        min,
-        max,
-    }
+    ColumnType { key: BaseType::unconstrained(atom), value: None, min, max }
 }
 
 #[test]
@@ -29,16 +24,8 @@ fn values_round_trip() {
     for (value, canonical, ty) in [
         ("1.0", "1", set_of(AtomType::Integer, 1, 1)),
         (r#"["set",["a"]]"#, r#""a""#, set_of(AtomType::String, 1, 1)),
-        (
-            r#"["set",["b","a"]]"#,
-            r#"["set",["a","b"]]"#,
-            set_of(AtomType::String, 0, u32::MAX),
-        ),
-        (
-            r#"["set",[]]"#,
-            r#"["set",[]]"#,
-            set_of(AtomType::Real, 0, 1),
-        ),
+        (r#"["set",["b","a"]]"#, r#"["set",["a","b"]]"#, set_of(AtomType::String, 0, u32::MAX)),
+        (r#"["set",[]]"#, r#"["set",[]]"#, set_of(AtomType::Real, 0, 1)),
         (r#"["map",[["k",1e1]]]"#, r#"["map",[["k",10]]]"#, map),
     ] {
         let mut out = Vec::new();
@@ -55,11 +42,7 @@ fn errors_are_worded_like_those_of_ovsdb_server() {
     for (value, ty, error) in [
         ("\"x\"", &int, "syntax error: expected integer (in \"x\")"),
         ("1.5", &int, "syntax error: expected integer (in 1.5)"),
-        (
-            "9223372036854775808",
-            &int,
-            "syntax error: expected integer (in 9.22337203685478e+18)",
-        ),
+        ("9223372036854775808", &int, "syntax error: expected integer (in 9.22337203685478e+18)"),
         (
             r#"["set",[1,2]]"#,
             &int,
@@ -70,26 +53,10 @@ fn errors_are_worded_like_those_of_ovsdb_server() {
             &strings,
             "syntax error: set must have 0 to 2 members but 3 are present (in [\"set\",[\"a\",\"b\",\"c\"]])",
         ),
-        (
-            r#"["set",["a","a"]]"#,
-            &strings,
-            "ovsdb error: set contains duplicate",
-        ),
-        (
-            r#"["set"]"#,
-            &strings,
-            "syntax error: expected [\"set\", <array>] (in [\"set\"])",
-        ),
-        (
-            r#"["zet",[]]"#,
-            &strings,
-            "syntax error: expected string (in [\"zet\",[]])",
-        ),
-        (
-            r#"["uuid","x"]"#,
-            &uuid,
-            "syntax error: \"x\" is not a valid UUID (in [\"uuid\",\"x\"])",
-        ),
+        (r#"["set",["a","a"]]"#, &strings, "ovsdb error: set contains duplicate"),
+        (r#"["set"]"#, &strings, "syntax error: expected [\"set\", <array>] (in [\"set\"])"),
+        (r#"["zet",[]]"#, &strings, "syntax error: expected string (in [\"zet\",[]])"),
+        (r#"["uuid","x"]"#, &uuid, "syntax error: \"x\" is not a valid UUID (in [\"uuid\",\"x\"])"),
         (
             r#"["named-uuid","x"]"#,
             &uuid,
@@ -129,15 +96,8 @@ fn references_are_equal_however_they_are_written() {
         assert_eq!(compact.is_ok(), is_valid, "{tag} {text}");
         let first = text.chars().next().map_or(0, u32::from);
         let rest: String = text.chars().skip(1).collect();
-        let escaped = if text.is_empty() {
-            String::new()
-        } else {
-            format!("\\u{first:04x}{rest}")
-        };
-        for other in [
-            format!(r#"[ "{tag}" , "{text}" ]"#),
-            format!(r#"["{tag}","{escaped}"]"#),
-        ] {
+        let escaped = if text.is_empty() { String::new() } else { format!("\\u{first:04x}{rest}") };
+        for other in [format!(r#"[ "{tag}" , "{text}" ]"#), format!(r#"["{tag}","{escaped}"]"#)] {
             assert_eq!(read(&other), compact, "{other}");
         }
     }
@@ -149,10 +109,7 @@ fn references_are_equal_however_they_are_written() {
 fn the_allowed_values_are_checked_before_the_encoding() {
     let allowed = [Atom::from(""), Atom::from("a")].into_iter().collect();
     let enumerated = ColumnType {
-        key: BaseType {
-            atom: AtomType::String,
-            constraint: Constraint::Enum(allowed),
-        },
+        key: BaseType { atom: AtomType::String, constraint: Constraint::Enum(allowed) },
         value: None,
         min: 0,
         max: 1,

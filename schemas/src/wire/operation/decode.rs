@@ -31,11 +31,7 @@ pub(super) fn decode_operation(
         Some("wait") => wait(&mut members, schema, notation).map_err(OperationFailure::from),
         Some("commit") => members.required("durable", ValueKind::Bool).map_or_else(
             || Err(members.error().into()),
-            |mut durable| {
-                Ok(Operation::Commit {
-                    durable: durable.boolean().unwrap_or_default(),
-                })
-            },
+            |mut durable| Ok(Operation::Commit { durable: durable.boolean().unwrap_or_default() }),
         ),
         Some("abort") => Ok(Operation::Abort),
         Some("comment") => members.required("comment", ValueKind::String).map_or_else(
@@ -48,11 +44,7 @@ pub(super) fn decode_operation(
         ),
         Some("assert") => members.id("lock").map_or_else(
             || Err(members.error().into()),
-            |lock| {
-                Ok(Operation::Assert {
-                    lock: lock.into_owned(),
-                })
-            },
+            |lock| Ok(Operation::Assert { lock: lock.into_owned() }),
         ),
         Some(other) => {
             members.fail(&format!("No operation \"{other}\""));
@@ -103,11 +95,7 @@ impl<'a, 's> Target<'a, 's> {
         condition: Option<Reader<'a>>,
     ) -> Option<Self> {
         let ((id, table), condition) = table.zip(condition)?;
-        Some(Self {
-            id,
-            table,
-            condition,
-        })
+        Some(Self { id, table, condition })
     }
 
     fn condition(
@@ -146,10 +134,9 @@ fn columns_or_all(
 ) -> Result<Vec<ColumnId>, OvsdbError> {
     match columns {
         Some(mut columns) => table.column_set_from_json(&Json::read(&mut columns)),
-        None => Ok([ColumnId::UUID, ColumnId::VERSION]
-            .into_iter()
-            .chain(table.column_ids())
-            .collect()),
+        None => {
+            Ok([ColumnId::UUID, ColumnId::VERSION].into_iter().chain(table.column_ids()).collect())
+        }
     }
 }
 
@@ -171,11 +158,7 @@ fn update(
         );
         return Err(OvsdbError::constraint(details).with_syntax(&members.to_json()));
     }
-    Ok(Operation::Update {
-        table: id,
-        condition: target.condition(notation)?,
-        row,
-    })
+    Ok(Operation::Update { table: id, condition: target.condition(notation)?, row })
 }
 
 fn mutate(
@@ -191,11 +174,7 @@ fn mutate(
     while at.next_element() {
         mutations.push(Mutation::decode(&mut at, target.table, notation)?);
     }
-    Ok(Operation::Mutate {
-        table: target.id,
-        condition: target.condition(notation)?,
-        mutations,
-    })
+    Ok(Operation::Mutate { table: target.id, condition: target.condition(notation)?, mutations })
 }
 
 fn delete(
@@ -207,10 +186,7 @@ fn delete(
     let condition = members.required("where", ValueKind::Array);
     let table = table_of(members, schema);
     let target = members.require(Target::new(table, condition))?;
-    Ok(Operation::Delete {
-        table: target.id,
-        condition: target.condition(notation)?,
-    })
+    Ok(Operation::Delete { table: target.id, condition: target.condition(notation)? })
 }
 
 fn wait(
@@ -253,14 +229,7 @@ fn wait(
         let row = decode_row(&mut at, table, notation, rows.last())?;
         rows.push(row);
     }
-    Ok(Operation::Wait {
-        table: id,
-        timeout,
-        condition,
-        columns,
-        equal,
-        rows,
-    })
+    Ok(Operation::Wait { table: id, timeout, condition, columns, equal, rows })
 }
 
 /// Returns the text of a string. Invalid UTF-8 is replaced.

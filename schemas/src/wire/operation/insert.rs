@@ -23,10 +23,7 @@ pub(super) struct LastInserts<'t> {
 impl<'t> LastInserts<'t> {
     /// Returns the state at the start of a request.
     pub(super) fn new(templates: &'t RowTemplates) -> Self {
-        Self {
-            indices: Vec::new(),
-            templates,
-        }
+        Self { indices: Vec::new(), templates }
     }
 
     /// Records the operation with this index.
@@ -100,12 +97,7 @@ pub(super) fn insert_in_one_pass(
         let named = notation.named_uuids()?;
         uuid = named.define(std::str::from_utf8(&name).ok()?, None)?;
     }
-    Some(Operation::Insert {
-        table,
-        uuid,
-        given: None,
-        row,
-    })
+    Some(Operation::Insert { table, uuid, given: None, row })
 }
 
 /// Decodes an `insert` from its members.
@@ -158,12 +150,7 @@ pub(super) fn insert(
     };
     let row = decode_insert_row(&mut row, table, notation, None).map_err(fail)?;
     check_defaults(table, &row).map_err(fail)?;
-    Ok(Operation::Insert {
-        table: id,
-        uuid,
-        given: given.map(|(_, text)| text),
-        row,
-    })
+    Ok(Operation::Insert { table: id, uuid, given: given.map(|(_, text)| text), row })
 }
 
 /// Checks the defaults of omitted columns, which may violate the constraints of the columns.

@@ -76,8 +76,7 @@ impl InsertRow {
     /// Returns the explicit value of a column. `None`: the column has its default, or the table
     /// lacks it.
     pub fn get(&self, column: ColumnId) -> Option<&Datum> {
-        self.value(column)
-            .filter(|_| self.given().contains(&column))
+        self.value(column).filter(|_| self.given().contains(&column))
     }
 
     /// Returns the columns with explicit values.
@@ -198,10 +197,7 @@ impl<'l> InsertRowBuilder<'l> {
             (None, Some(shared)) if shared.len() == self.next => shared,
             (None, _) => expected[..self.next].into(),
         };
-        InsertRow {
-            values: self.values.finish(self.table),
-            given: Some(given),
-        }
+        InsertRow { values: self.values.finish(self.table), given: Some(given) }
     }
 }
 
@@ -214,10 +210,7 @@ mod tests {
     fn the_template_does_not_change_the_result() {
         let schema = nb::schema();
         let (_, table) = schema.table_by_name("Logical_Router_Port").unwrap();
-        let (name, mac) = (
-            table.column_id("name").unwrap(),
-            table.column_id("mac").unwrap(),
-        );
+        let (name, mac) = (table.column_id("name").unwrap(), table.column_id("mac").unwrap());
         let values = |columns: &[ColumnId]| -> ColumnValues {
             let value = |(i, column): (usize, &ColumnId)| (*column, Datum::scalar(i.to_string()));
             columns.iter().enumerate().map(value).collect()

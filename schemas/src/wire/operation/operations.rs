@@ -116,10 +116,7 @@ impl Operations {
 
 impl From<Vec<Operation>> for Operations {
     fn from(operations: Vec<Operation>) -> Self {
-        Self {
-            taken: Vec::new(),
-            parts: SmallVec::from_buf([operations]),
-        }
+        Self { taken: Vec::new(), parts: SmallVec::from_buf([operations]) }
     }
 }
 

@@ -47,9 +47,7 @@ pub(super) fn decode_row(
         let Some(column) = next_column(reader, table, expected, start)? else {
             break;
         };
-        let likely = likely
-            .filter(|(expected, _)| *expected == column)
-            .map(|(_, datum)| datum);
+        let likely = likely.filter(|(expected, _)| *expected == column).map(|(_, datum)| datum);
         let value = *reader;
         let datum = match notation.datum_with_template(reader, table.column_type(column), likely) {
             Ok(datum) => datum,
@@ -113,18 +111,10 @@ fn skip_overridden<'a>(
 
 /// Returns the column with this name.
 fn column_of(name: &[u8], table: &TableSchema, row: Reader<'_>) -> Result<ColumnId, OvsdbError> {
-    let column = std::str::from_utf8(name)
-        .ok()
-        .and_then(|name| table.column_id(name));
+    let column = std::str::from_utf8(name).ok().and_then(|name| table.column_id(name));
     column.ok_or_else(|| {
-        let details = format!(
-            "No column {} in table {}.",
-            String::from_utf8_lossy(name),
-            table.name
-        );
-        OvsdbError {
-            tag: "unknown column".into(),
-            ..OvsdbError::syntax_at(row, details)
-        }
+        let details =
+            format!("No column {} in table {}.", String::from_utf8_lossy(name), table.name);
+        OvsdbError { tag: "unknown column".into(), ..OvsdbError::syntax_at(row, details) }
     })
 }

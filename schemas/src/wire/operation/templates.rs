@@ -55,10 +55,7 @@ impl RowTemplates {
                 self.rows.resize(table.index() + 1, None);
             }
             let template = &mut self.rows[table.index()];
-            if template
-                .as_ref()
-                .is_none_or(|template| !template.shares_columns_with(row))
-            {
+            if template.as_ref().is_none_or(|template| !template.shares_columns_with(row)) {
                 *template = Some(row.clone());
                 self.revision += 1;
             }
@@ -102,31 +99,13 @@ mod tests {
     fn rows_of_earlier_requests_do_not_change_the_result() {
         let mut templates = RowTemplates::default();
         for (table, row) in [
-            (
-                "Address_Set",
-                r#"{"name":"a","external_ids":["map",[["k","v"]]]}"#,
-            ),
-            (
-                "Address_Set",
-                r#"{"name":"b","external_ids":["map",[["k","w"]]]}"#,
-            ),
-            (
-                "Address_Set",
-                r#"{"name":"b","external_ids":["map",[["l","v"],["k","v"]]]}"#,
-            ),
-            (
-                "Logical_Switch",
-                r#"{"name":"a","external_ids":["map",[["k","v"]]]}"#,
-            ),
-            (
-                "Address_Set",
-                r#"{"name":"c","addresses":["set",["1","2"]]}"#,
-            ),
+            ("Address_Set", r#"{"name":"a","external_ids":["map",[["k","v"]]]}"#),
+            ("Address_Set", r#"{"name":"b","external_ids":["map",[["k","w"]]]}"#),
+            ("Address_Set", r#"{"name":"b","external_ids":["map",[["l","v"],["k","v"]]]}"#),
+            ("Logical_Switch", r#"{"name":"a","external_ids":["map",[["k","v"]]]}"#),
+            ("Address_Set", r#"{"name":"c","addresses":["set",["1","2"]]}"#),
             ("Address_Set", r#"{"name":5}"#),
-            (
-                "Address_Set",
-                r#"{"name":"c","addresses":["set",["1","2"]]}"#,
-            ),
+            ("Address_Set", r#"{"name":"c","addresses":["set",["1","2"]]}"#),
         ] {
             let text = insert(table, row);
             let (alone, like) = (decode(&text, None), decode(&text, Some(&mut templates)));

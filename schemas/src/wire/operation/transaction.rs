@@ -82,11 +82,7 @@ impl OperationSequence {
                 // As if the rest of the text were operations of the same length.
                 let operation_len = (start - reader.rest_len()) / SAMPLE_OPERATIONS;
                 let likely = reader.rest_len() / operation_len.max(1);
-                let least = if likely < PART_OPERATIONS {
-                    0
-                } else {
-                    OWN_BLOCK_OPERATIONS
-                };
+                let least = if likely < PART_OPERATIONS { 0 } else { OWN_BLOCK_OPERATIONS };
                 operations.reserve(likely.clamp(least, MAX_RESERVED_OPERATIONS));
             }
             total += 1;
@@ -116,15 +112,8 @@ impl OperationSequence {
                 }
             }
         }
-        let decoded = DecodedTransaction {
-            operations: operations.into(),
-            failure,
-            total,
-        };
-        Self {
-            decoded,
-            names: names.into_defined(),
-        }
+        let decoded = DecodedTransaction { operations: operations.into(), failure, total };
+        Self { decoded, names: names.into_defined() }
     }
 }
 
@@ -133,10 +122,8 @@ impl DecodedTransaction {
     pub(crate) fn from_parts(parts: Vec<Self>) -> Self {
         let failed = parts.iter().position(|part| part.failure.is_some());
         let used = failed.map_or(parts.len(), |failed| failed + 1);
-        let mut whole = Self {
-            total: parts.iter().map(|part| part.total).sum(),
-            ..Self::default()
-        };
+        let mut whole =
+            Self { total: parts.iter().map(|part| part.total).sum(), ..Self::default() };
         for part in parts.into_iter().take(used) {
             whole.operations.append(part.operations);
             whole.failure = part.failure;

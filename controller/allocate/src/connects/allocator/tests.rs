@@ -27,10 +27,7 @@ fn allocate(allocator: &mut ConnectAllocator, owners: &[&str]) {
 #[test]
 fn blocks_of_both_topologies_come_from_one_range() {
     let mut allocator = allocator(&[("192.168.0.0/16", 24)]);
-    allocate(
-        &mut allocator,
-        &["layer3_1", "layer2_3", "layer2_4", "layer3_2"],
-    );
+    allocate(&mut allocator, &["layer3_1", "layer2_3", "layer2_4", "layer3_2"]);
     assert_eq!(
         allocator.to_map().to_string(),
         r#"{"layer2_3":{"ipv4":"192.168.1.0/31"},"layer2_4":{"ipv4":"192.168.1.2/31"},"layer3_1":{"ipv4":"192.168.0.0/24"},"layer3_2":{"ipv4":"192.168.2.0/24"}}"#
@@ -51,17 +48,11 @@ fn both_families_are_numbered_alike() {
 fn each_family_continues_after_its_own_last_block() {
     let entries = [("192.168.0.0/22", 24), ("fd01::/112", 120)];
     let mut allocator = allocator(&entries);
-    allocate(
-        &mut allocator,
-        &["layer3_1", "layer3_2", "layer3_3", "layer3_4"],
-    );
+    allocate(&mut allocator, &["layer3_1", "layer3_2", "layer3_3", "layer3_4"]);
     allocator.release(owner("layer3_2"));
     allocate(&mut allocator, &["layer3_5"]);
     let entry = r#"{"layer3_5":{"ipv4":"192.168.1.0/24","ipv6":"fd01::400/120"}}"#;
-    assert_eq!(
-        allocator.entry(owner("layer3_5")).unwrap().to_string(),
-        entry
-    );
+    assert_eq!(allocator.entry(owner("layer3_5")).unwrap().to_string(), entry);
     // A restart restores the same subnets.
     let annotated = allocator.to_map();
     let mut restarted = ConnectAllocator::new(ranges(&entries));
@@ -93,10 +84,7 @@ fn a_layer2_network_moves_when_a_place_before_it_becomes_free() {
     allocator.release(owner("layer2_1"));
     let subnet = |allocator: &ConnectAllocator, text: &str| {
         let subnets = allocator.to_map().get(owner(text)).copied();
-        subnets
-            .and_then(|subnets| subnets.first())
-            .unwrap()
-            .to_string()
+        subnets.and_then(|subnets| subnets.first()).unwrap().to_string()
     };
     assert_eq!(subnet(&allocator, "layer2_3"), "192.168.0.4/31");
     allocate(&mut allocator, &["layer2_3"]);
@@ -121,10 +109,7 @@ fn a_vacated_pair_is_used_if_no_other_is_free() {
     // The second block contains only a former pair, so a layer3 network can have it.
     allocate(&mut allocator, &["layer3_5"]);
     assert_eq!(
-        allocator
-            .to_map()
-            .get(owner("layer3_5"))
-            .and_then(ConnectSubnets::first),
+        allocator.to_map().get(owner("layer3_5")).and_then(ConnectSubnets::first),
         Some("192.168.0.4/30".parse().unwrap())
     );
 }
@@ -181,10 +166,7 @@ fn networks_move_to_the_same_blocks_after_a_restart() {
     let entries = [("192.168.0.0/28", 30)];
     let mut allocator = allocator(&entries);
     // The blocks are opened in another order than that of the owners.
-    allocate(
-        &mut allocator,
-        &["layer2_8", "layer2_9", "layer2_1", "layer2_2", "layer2_3"],
-    );
+    allocate(&mut allocator, &["layer2_8", "layer2_9", "layer2_1", "layer2_2", "layer2_3"]);
     allocator.release(owner("layer2_9"));
     let mut restarted = ConnectAllocator::new(ranges(&entries));
     for (owner, subnets) in allocator.to_map().iter() {
@@ -208,14 +190,8 @@ fn subnets_that_cannot_be_restored_are_skipped() {
     };
     assert!(restore("layer3_1", "172.16.16.0/20"));
     assert!(!restore("layer3_2", "172.16.16.0/20"), "belongs to another");
-    assert!(
-        !restore("layer2_2", "172.16.16.2/31"),
-        "inside of another's"
-    );
-    assert!(
-        !restore("layer3_3", "172.17.0.0/20"),
-        "no tunnel keys there"
-    );
+    assert!(!restore("layer2_2", "172.16.16.2/31"), "inside of another's");
+    assert!(!restore("layer3_3", "172.17.0.0/20"), "no tunnel keys there");
     assert!(!restore("layer3_4", "10.0.0.0/20"), "not from the range");
     assert!(!restore("layer3_5", "fd00::/120"), "no such family");
     assert_eq!(allocator.owners().count(), 1);
@@ -237,16 +213,9 @@ fn every_allocated_block_has_a_tunnel_key() {
             allocator.allocate(owner(&text)).unwrap();
             let subnets = *allocator.to_map().get(owner(&text)).unwrap();
             let attachment = Attachment::Layer3(NodeId::try_new(2).unwrap());
-            assert!(
-                port_tunnel_key(&ranges, &subnets, attachment).is_ok(),
-                "{entry:?} {id}"
-            );
+            assert!(port_tunnel_key(&ranges, &subnets, attachment).is_ok(), "{entry:?} {id}");
         }
-        assert_eq!(
-            allocator.allocate(owner("layer3_999")),
-            Err(NoSubnets),
-            "{entry:?}"
-        );
+        assert_eq!(allocator.allocate(owner("layer3_999")), Err(NoSubnets), "{entry:?}");
     }
 }
 
@@ -259,16 +228,11 @@ fn every_allocated_pair_has_a_tunnel_key() {
     let (map, _) = ConnectSubnetMap::parse(r#"{"layer3_1":{"ipv4":"10.0.64.0/18"}}"#).unwrap();
     assert!(allocator.restore(owner("layer3_1"), map.get(owner("layer3_1")).unwrap()));
     for id in 1..=4095 {
-        let owner = OwnerKey {
-            topology: Topology::Layer2,
-            network_id: NetworkId::try_new(id).unwrap(),
-        };
+        let owner =
+            OwnerKey { topology: Topology::Layer2, network_id: NetworkId::try_new(id).unwrap() };
         allocator.allocate(owner).unwrap();
         let subnets = allocator.owners[&owner];
-        assert!(
-            port_tunnel_key(&ranges, &subnets, Attachment::Layer2).is_ok(),
-            "{subnets:?}"
-        );
+        assert!(port_tunnel_key(&ranges, &subnets, Attachment::Layer2).is_ok(), "{subnets:?}");
     }
 }
 

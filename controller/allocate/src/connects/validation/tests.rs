@@ -17,10 +17,7 @@ fn network(name: &str, subnets: &[&str]) -> Network {
         transport: Transport::Overlay,
         pod_subnets: nets(subnets)
             .into_iter()
-            .map(|cidr| PodSubnet {
-                cidr,
-                host_prefix: Some(24),
-            })
+            .map(|cidr| PodSubnet { cidr, host_prefix: Some(24) })
             .collect(),
         join_subnets: Vec::new(),
         transit_subnets: Vec::new(),
@@ -30,14 +27,8 @@ fn network(name: &str, subnets: &[&str]) -> Network {
 }
 
 fn check(settings: &ClusterSettings, connect: &[&str], networks: &[Network]) -> Vec<String> {
-    let networks = networks
-        .iter()
-        .map(|network| (network.name.as_str(), network))
-        .collect();
-    validate(settings, &nets(connect), &networks)
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    let networks = networks.iter().map(|network| (network.name.as_str(), network)).collect();
+    validate(settings, &nets(connect), &networks).iter().map(ToString::to_string).collect()
 }
 
 fn dual() -> ClusterSettings {
@@ -50,18 +41,12 @@ fn dual() -> ClusterSettings {
 }
 
 fn ipv4_only() -> ClusterSettings {
-    ClusterSettings {
-        families: vec![IpFamily::V4],
-        ..ClusterSettings::default()
-    }
+    ClusterSettings { families: vec![IpFamily::V4], ..ClusterSettings::default() }
 }
 
 #[test]
 fn ranges_of_the_cluster() {
-    let settings = ClusterSettings {
-        cluster_subnets: nets(&["10.244.0.0/16"]),
-        ..dual()
-    };
+    let settings = ClusterSettings { cluster_subnets: nets(&["10.244.0.0/16"]), ..dual() };
     assert_eq!(
         check(&settings, &["10.0.0.0/8", "fd69::/64"], &[]),
         [
@@ -70,10 +55,7 @@ fn ranges_of_the_cluster() {
             "cluster subnets overlap with cluster network connect subnets: cluster subnet with subnets [10.244.0.0/16] and ClusterNetworkConnect.connectSubnets with subnets [10.0.0.0/8 fd69::/64]",
         ]
     );
-    assert_eq!(
-        check(&settings, &["192.168.0.0/16", "fd01::/112"], &[]),
-        [""; 0]
-    );
+    assert_eq!(check(&settings, &["192.168.0.0/16", "fd01::/112"], &[]), [""; 0]);
 }
 
 #[test]
@@ -118,10 +100,7 @@ fn every_pair_of_overlapping_networks_is_named_once() {
             names.join("-")
         })
         .collect();
-    assert_eq!(
-        pairs,
-        ["first-inside", "first-wide", "inside-wide", "second-wide"]
-    );
+    assert_eq!(pairs, ["first-inside", "first-wide", "inside-wide", "second-wide"]);
     assert_eq!(
         found[3],
         "can not connect selected networks: selected networks have overlapping subnets: network second with subnets [10.2.0.0/16 fd00::/64] and network wide with subnets [10.0.0.0/8 fd00::/48]"
@@ -135,19 +114,12 @@ fn families_must_fit() {
     let both = network("both", &["10.3.0.0/16", "fd13::/48"]);
     let dual_range = &["192.168.0.0/16", "fd01::/112"][..];
     assert_eq!(
-        check(
-            &dual(),
-            dual_range,
-            &[four.clone(), six.clone(), both.clone()]
-        ),
+        check(&dual(), dual_range, &[four.clone(), six.clone(), both.clone()]),
         [
             "IP family conflict: connected network ant has only ipv6 subnets, but another connected network zebra has only ipv4 subnets"
         ]
     );
-    assert_eq!(
-        check(&dual(), dual_range, &[four.clone(), both.clone()]),
-        [""; 0]
-    );
+    assert_eq!(check(&dual(), dual_range, &[four.clone(), both.clone()]), [""; 0]);
     // Connected in one family only.
     assert_eq!(check(&dual(), &["192.168.0.0/16"], &[both]), [""; 0]);
     assert_eq!(

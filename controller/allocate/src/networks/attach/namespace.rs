@@ -36,10 +36,7 @@ pub(super) enum AttachError {
     #[error(
         "failed to validate no primary network exist: unmarshal failed [{definition}]: {reason}"
     )]
-    Unreadable {
-        definition: ObjectKey,
-        reason: String,
-    },
+    Unreadable { definition: ObjectKey, reason: String },
     #[error("failed to allocate EVPN IDs: {0}")]
     EvpnIds(#[from] EvpnIdError),
     #[error("foreign NetworkAttachmentDefinition with the desired name already exist [{0}]")]
@@ -113,22 +110,14 @@ pub(super) fn attach_namespace<T: InventoryKind>(
     let meta = &mut updated.object.metadata;
     let noted = meta.annotations.iter().flatten();
     let noted = noted.filter(|(key, _)| key.starts_with(MANAGED_ANNOTATIONS));
-    nad.annotations_mut()
-        .extend(noted.map(|(key, value)| (key.clone(), value.clone())));
+    nad.annotations_mut().extend(noted.map(|(key, value)| (key.clone(), value.clone())));
     meta.labels = nad.metadata.labels;
-    meta.annotations = nad
-        .metadata
-        .annotations
-        .filter(|annotations| !annotations.is_empty());
+    meta.annotations = nad.metadata.annotations.filter(|annotations| !annotations.is_empty());
     let is_deleting = meta.deletion_timestamp.is_some();
     updated.object.spec = nad.spec;
     updated.position = owner.position;
     nads.put(updated);
-    Ok(if is_deleting {
-        Attached::Deleting
-    } else {
-        Attached::Present
-    })
+    Ok(if is_deleting { Attached::Deleting } else { Attached::Present })
 }
 
 /// Checks that no definition in a namespace is that of a primary network. One that cannot be read
@@ -154,9 +143,8 @@ fn check_no_primary(inventory: &Inventory, namespace: &str) -> Result<(), Attach
     }
     match unreadable {
         None => Ok(()),
-        Some((definition, reason)) => Err(AttachError::Unreadable {
-            definition: definition.clone(),
-            reason,
-        }),
+        Some((definition, reason)) => {
+            Err(AttachError::Unreadable { definition: definition.clone(), reason })
+        }
     }
 }

@@ -68,27 +68,13 @@ pub(super) fn plan_namespaces(
     let udns = inventory.user_defined_networks.iter();
     let cudns = inventory.cluster_user_defined_networks.iter();
     udns.filter(|(_, udn)| udn.object.metadata.deletion_timestamp.is_none())
-        .map(|(key, udn)| {
-            (
-                key,
-                udn.position,
-                Ok(key.namespace.iter().cloned().collect()),
-            )
-        })
+        .map(|(key, udn)| (key, udn.position, Ok(key.namespace.iter().cloned().collect())))
         .chain(
             cudns
                 .filter(|(_, cudn)| cudn.object.metadata.deletion_timestamp.is_none())
                 .map(|(key, cudn)| (key, cudn.position, select(&cudn.object))),
         )
-        .map(|(key, position, namespaces)| {
-            (
-                key.clone(),
-                Plan {
-                    position,
-                    namespaces,
-                },
-            )
-        })
+        .map(|(key, position, namespaces)| (key.clone(), Plan { position, namespaces }))
         .collect()
 }
 
@@ -110,11 +96,7 @@ pub(super) fn remove_unselected(
         let Some(Ok(selected)) = plans.get(&cudn_key).map(|plan| &plan.namespaces) else {
             continue;
         };
-        if key
-            .namespace
-            .as_ref()
-            .is_some_and(|namespace| selected.contains(namespace))
-        {
+        if key.namespace.as_ref().is_some_and(|namespace| selected.contains(namespace)) {
             continue;
         }
         unselected.push((cudn_key, key.clone()));
@@ -128,11 +110,7 @@ pub(super) fn remove_unselected(
             Ok(Deletion::Waiting) => {
                 waiting.insert(names::cudn_network(&cudn.name));
             }
-            Err(error) => removed
-                .errors
-                .entry(cudn)
-                .or_default()
-                .push(error.to_string()),
+            Err(error) => removed.errors.entry(cudn).or_default().push(error.to_string()),
         }
     }
     if !removed.networks.is_empty() {
@@ -140,9 +118,7 @@ pub(super) fn remove_unselected(
         let configured =
             rest.filter_map(|(_, nad)| NetConf::parse(nad.object.spec.config.as_deref()?).ok()?);
         waiting.extend(configured.map(|network| network.name));
-        removed
-            .networks
-            .retain(|network| !waiting.contains(network));
+        removed.networks.retain(|network| !waiting.contains(network));
     }
     removed
 }

@@ -49,11 +49,7 @@ pub(super) fn finish_deleted<T: NetworkResource>(
         if errors.is_empty() && is_waiting {
             errors.push(format!(
                 "cannot remove {}, controller for network {network} is still running",
-                if object.as_cudn().is_some() {
-                    "cluster UDN"
-                } else {
-                    "UDN"
-                }
+                if object.as_cudn().is_some() { "cluster UDN" } else { "UDN" }
             ));
         }
         if errors.is_empty() {
@@ -91,13 +87,10 @@ impl Definitions {
         let by_network = self.0.get_or_insert_with(|| {
             let mut by_network = BTreeMap::<String, BTreeSet<ObjectKey>>::new();
             for (key, nad) in nads.iter() {
-                let config = checked_config(
-                    &key.to_string(),
-                    nad.object.spec.config.as_deref(),
-                    settings,
-                )
-                .ok()
-                .flatten();
+                let config =
+                    checked_config(&key.to_string(), nad.object.spec.config.as_deref(), settings)
+                        .ok()
+                        .flatten();
                 if let Some(config) = config.filter(is_managed) {
                     let keys = by_network.entry(config.name).or_default();
                     keys.insert(key.clone());
@@ -147,10 +140,8 @@ pub(super) fn remove_orphans(inventory: &mut Inventory) {
         is_left && !exists
     };
     let nads = inventory.network_attachment_definitions.iter();
-    let orphans: Vec<_> = nads
-        .filter(|(_, nad)| is_orphan(nad))
-        .map(|(key, _)| key.clone())
-        .collect();
+    let orphans: Vec<_> =
+        nads.filter(|(_, nad)| is_orphan(nad)).map(|(key, _)| key.clone()).collect();
     for key in orphans {
         if let Err(error) = delete_definition(inventory, &key) {
             inventory.warnings.push(Problem {

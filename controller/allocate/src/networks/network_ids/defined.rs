@@ -57,11 +57,7 @@ impl Definitions {
         let (mut warnings, mut problems) = (Vec::new(), Vec::new());
         let mut configs = Vec::new();
         for (key, nad) in inventory.network_attachment_definitions.in_order() {
-            match checked_config(
-                &key.to_string(),
-                nad.object.spec.config.as_deref(),
-                settings,
-            ) {
+            match checked_config(&key.to_string(), nad.object.spec.config.as_deref(), settings) {
                 Ok(Some(config)) => configs.push((key, nad, config)),
                 Ok(None) => {}
                 Err(error) => {
@@ -82,10 +78,7 @@ impl Definitions {
                 networks.push(network);
             }
             let namespace = key.namespace.clone().unwrap_or_default();
-            let mut primary = memory
-                .primary
-                .get(&namespace)
-                .filter(|_| config.is_primary());
+            let mut primary = memory.primary.get(&namespace).filter(|_| config.is_primary());
             if let Some(primary) = primary.take_if(|primary| *primary != key) {
                 let message = format!(
                     "NAD {primary} is primary for the namespace, NAD {key} can't be primary"
@@ -142,12 +135,7 @@ impl Definitions {
                 warnings.extend(nad.map(|nad| nad.problem(message).in_field("spec.config")));
             }
         }
-        Self {
-            networks,
-            refused,
-            warnings,
-            problems,
-        }
+        Self { networks, refused, warnings, problems }
     }
 }
 
@@ -203,9 +191,7 @@ fn primary_definitions(
     let found = found.map(|(namespace, (_, _, key))| (namespace, key.clone()));
     // As in OVN-Kubernetes, the namespace is not free for another one.
     let broken = known.iter().filter(|(_, key)| refused.contains(key));
-    found
-        .chain(broken.map(|(namespace, key)| (namespace.clone(), key.clone())))
-        .collect()
+    found.chain(broken.map(|(namespace, key)| (namespace.clone(), key.clone()))).collect()
 }
 
 /// Reads the allocations in the annotations of a network's attachment definitions. Definitions of
@@ -250,9 +236,7 @@ fn restore(
     let meta = &nad.object.metadata;
     let wrong = |key: &str, message: String| nad.problem(message).in_annotation(key);
     if let Some(text) = annotation(meta, NETWORK_ID) {
-        let id: NetworkId = text
-            .parse()
-            .map_err(|error| wrong(NETWORK_ID, format!("{error}")))?;
+        let id: NetworkId = text.parse().map_err(|error| wrong(NETWORK_ID, format!("{error}")))?;
         if id == NetworkId::DEFAULT {
             return Err(wrong(
                 NETWORK_ID,
@@ -260,20 +244,15 @@ fn restore(
             ));
         }
         if let Some(other) = network.id.replace(id).filter(|other| *other != id) {
-            let message = format!(
-                "network {} has id {other} elsewhere, here it is {id}",
-                network.name
-            );
+            let message =
+                format!("network {} has id {other} elsewhere, here it is {id}", network.name);
             return Err(wrong(NETWORK_ID, message));
         }
     }
     if let Some(text) = annotation(meta, TUNNEL_KEYS) {
         let numbers: Vec<i64> = serde_json::from_str(text)
             .map_err(|error| wrong(TUNNEL_KEYS, format!("is not a list of keys: {error}")))?;
-        let keys = numbers
-            .into_iter()
-            .map(DatapathKey::try_new)
-            .collect::<Result<Vec<_>, _>>();
+        let keys = numbers.into_iter().map(DatapathKey::try_new).collect::<Result<Vec<_>, _>>();
         let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
         // The list of a definition that was annotated before its network became a primary one is
         // empty.

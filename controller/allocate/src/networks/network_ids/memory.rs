@@ -21,10 +21,7 @@ pub(in crate::networks) struct NetworkIdMemory {
 impl NetworkIdMemory {
     /// Memory of a manager that shares the position of the allocator of tunnel keys.
     pub(in crate::networks) fn with_router_keys(router_keys: RouterKeyCursor) -> Self {
-        Self {
-            router_keys,
-            ..Self::default()
-        }
+        Self { router_keys, ..Self::default() }
     }
 
     /// Forgets a network that is gone.

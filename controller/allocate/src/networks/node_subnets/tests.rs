@@ -78,10 +78,7 @@ fn nodes_beyond_the_capacity_are_reported_and_others_have_subnets() {
     let failures = completed(&mut inventory).failures;
     let expected = vec!["c".to_owned(), "d".to_owned()];
     assert_eq!(failures, Failures::from([("blue_net".into(), expected)]));
-    assert_eq!(
-        annotations(&inventory)[1],
-        r#"{"blue_net":["10.0.1.0/24","fd00:0:0:2::/64"]}"#
-    );
+    assert_eq!(annotations(&inventory)[1], r#"{"blue_net":["10.0.1.0/24","fd00:0:0:2::/64"]}"#);
 }
 
 #[test]
@@ -94,10 +91,7 @@ fn a_subnet_of_another_node_is_replaced_and_an_unreadable_annotation_stays() {
         shared.warnings[0].to_string(),
         "standard input:9 (document 3): Node b: metadata.annotations[k8s.ovn.org/node-subnets]: 10.0.0.0/24 of network blue_net is already that of node a and gets replaced"
     );
-    assert_eq!(
-        annotations(&shared)[1],
-        r#"{"blue_net":["10.0.1.0/24","fd00:0:0:2::/64"]}"#
-    );
+    assert_eq!(annotations(&shared)[1], r#"{"blue_net":["10.0.1.0/24","fd00:0:0:2::/64"]}"#);
     let errors = completed(&mut inventory(&node("a", "{"))).problems;
     assert!(
         errors[0]
@@ -150,10 +144,7 @@ fn a_node_has_one_subnet_of_each_family() {
     let two = r#"{"blue_net":["10.0.0.0/24","10.0.1.0/24","fd00:0:0:1::/64"]}"#;
     let mut inventory = inventory(&(NETWORKS.to_owned() + &node("a", two)));
     assert!(completed(&mut inventory).failures.is_empty());
-    assert_eq!(
-        annotations(&inventory),
-        [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#]
-    );
+    assert_eq!(annotations(&inventory), [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#]);
     assert_eq!(
         inventory.warnings[0].message,
         "10.0.1.0/24 of network blue_net is one too many beside 10.0.0.0/24"
@@ -166,10 +157,7 @@ fn a_node_without_a_subnet_of_each_family_has_none_and_keeps_its_annotation() {
     let nodes = node("a", "") + &node("b", "") + &node("c", text);
     let mut inventory = inventory(&(NETWORKS.to_owned() + &nodes));
     completed(&mut inventory);
-    assert_eq!(
-        annotations(&inventory)[2],
-        r#"{"default":["10.244.0.0/24"]}"#
-    );
+    assert_eq!(annotations(&inventory)[2], r#"{"default":["10.244.0.0/24"]}"#);
     let mut again = inventory.clone();
     assert_eq!(completed(&mut again).failures["blue_net"], ["c"]);
     assert_eq!(again.nodes, inventory.nodes);
@@ -180,10 +168,7 @@ fn subnets_of_an_earlier_network_of_the_name_are_replaced() {
     let mut inventory =
         inventory(&(NETWORKS.to_owned() + &node("a", r#"{"blue_net":["10.7.0.0/24"]}"#)));
     assert!(completed(&mut inventory).failures.is_empty());
-    assert_eq!(
-        annotations(&inventory),
-        [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#]
-    );
+    assert_eq!(annotations(&inventory), [r#"{"blue_net":["10.0.0.0/24","fd00:0:0:1::/64"]}"#]);
     assert!(
         inventory.warnings[0]
             .message

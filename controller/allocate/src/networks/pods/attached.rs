@@ -42,10 +42,8 @@ impl AttachedPods {
         pods: impl IntoIterator<Item = (&'a ObjectKey, Arc<Pod>)>,
     ) -> Self {
         let networks = attached_networks(inventory, networks);
-        let primary: BTreeMap<&str, Option<&NadKey>> = networks
-            .primary()
-            .map(|(namespace, key)| (&**namespace, key))
-            .collect();
+        let primary: BTreeMap<&str, Option<&NadKey>> =
+            networks.primary().map(|(namespace, key)| (&**namespace, key)).collect();
         let (mut attached, mut waiting) = (Vec::new(), BTreeSet::new());
         let mut warnings = Vec::new();
         for (key, pod) in pods.into_iter().filter(|(_, pod)| pod.is_wired()) {
@@ -68,12 +66,7 @@ impl AttachedPods {
                 attached.push((key.clone(), pod, attachments));
             }
         }
-        Self {
-            pods: attached,
-            waiting,
-            warnings,
-            networks,
-        }
+        Self { pods: attached, waiting, warnings, networks }
     }
 
     /// Networks that pods can be attached to.
@@ -106,9 +99,7 @@ impl AttachedPods {
 
 fn attached_networks(inventory: &Inventory, networks: &Networks) -> AttachedNetworks {
     let nads = inventory.network_attachment_definitions.iter();
-    let definitions: Vec<_> = nads
-        .map(|(_, nad)| conversion::definition(&nad.object))
-        .collect();
+    let definitions: Vec<_> = nads.map(|(_, nad)| conversion::definition(&nad.object)).collect();
     let namespaces = inventory.namespaces.iter();
     let labelled = namespaces.filter(|(_, namespace)| {
         let labels = namespace.object.labels();

@@ -46,11 +46,7 @@ pub(super) enum AttemptError {
         "failed to ensure requested or annotated IPs [{}] for {owner}: {reason}",
         join(.addresses)
     )]
-    Refused {
-        owner: String,
-        addresses: Vec<IpNet>,
-        reason: Refusal,
-    },
+    Refused { owner: String, addresses: Vec<IpNet>, reason: Refusal },
     #[error(
         "failed to assign pod addresses for {owner}: failed to allocate new IPs for {network}: subnet address pool exhausted"
     )]
@@ -58,11 +54,7 @@ pub(super) enum AttemptError {
     #[error(
         "failed to reserve MAC address {mac:?} for owner {pod:?} on NAD key {attachment:?}: MAC address already in use"
     )]
-    MacTaken {
-        mac: String,
-        pod: String,
-        attachment: String,
-    },
+    MacTaken { mac: String, pod: String, attachment: String },
     #[error(
         "error retrieving IPAMClaim for pod {pod}: failed to get IPAMClaim {claim:?}: \
          ipamclaim.k8s.cni.cncf.io {claim:?} not found"
@@ -91,10 +83,7 @@ impl AttemptError {
     /// Reason in the condition of the pod's claim.
     pub(super) fn reason(&self) -> &'static str {
         match self {
-            Self::Refused {
-                reason: Refusal::Taken,
-                ..
-            } => "IPAddressConflict",
+            Self::Refused { reason: Refusal::Taken, .. } => "IPAddressConflict",
             Self::MacTaken { .. } => "MACAddressConflict",
             Self::Exhausted { .. } => "SubnetExhausted",
             _ => "InternalError",
@@ -193,10 +182,9 @@ impl Attempt<'_> {
     /// Checks that the claim is one of the network.
     fn check_claim(&self) -> Result<(), AttemptError> {
         match self.claim {
-            Some(Claim::Missing(claim)) => Err(AttemptError::NoClaim {
-                pod: self.pod.key.to_string(),
-                claim: claim.clone(),
-            }),
+            Some(Claim::Missing(claim)) => {
+                Err(AttemptError::NoClaim { pod: self.pod.key.to_string(), claim: claim.clone() })
+            }
             Some(Claim::OfNetwork { claim, network }) => {
                 let (claim, network) = (claim.clone(), network.clone());
                 Err(AttemptError::OtherClaim { claim, network })
@@ -226,11 +214,7 @@ impl Attempt<'_> {
         if !requested.is_empty() {
             self.check_request(network, kept)?;
         }
-        let wanted = if requested.is_empty() {
-            kept
-        } else {
-            requested
-        };
+        let wanted = if requested.is_empty() { kept } else { requested };
         if wanted.is_empty() {
             return self.take_next(network, taken);
         }

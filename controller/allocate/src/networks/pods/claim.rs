@@ -34,17 +34,11 @@ impl Claim {
         let claim = match claims.get(&key) {
             None => Self::Missing(name.clone()),
             Some(claim) if claim.object.spec.network != *attachment.network.name => {
-                Self::OfNetwork {
-                    claim: name.clone(),
-                    network: claim.object.spec.network.clone(),
-                }
+                Self::OfNetwork { claim: name.clone(), network: claim.object.spec.network.clone() }
             }
             Some(claim) => match kept_addresses(&claim.object).collect() {
                 Ok(addresses) => Self::Addresses(addresses),
-                Err(address) => Self::Unreadable {
-                    claim: name.clone(),
-                    address: address.clone(),
-                },
+                Err(address) => Self::Unreadable { claim: name.clone(), address: address.clone() },
             },
         };
         Some((key, claim))

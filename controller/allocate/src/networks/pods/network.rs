@@ -68,11 +68,7 @@ impl NetworkAddresses {
         let macs = own.flat_map(|(gateway, management)| [gateway, management].map(mac_address));
         Some(Self {
             network: network.clone(),
-            pools: network
-                .subnets
-                .iter()
-                .map(|subnet| network.address_pool(*subnet))
-                .collect(),
+            pools: network.subnets.iter().map(|subnet| network.address_pool(*subnet)).collect(),
             is_start: false,
             tunnel_ids: BTreeSet::new(),
             tunnel_owners: BTreeMap::new(),
@@ -151,10 +147,7 @@ impl NetworkAddresses {
     /// Takes a MAC address. Returns `false` if it is another owner's. Secondary networks do not
     /// compare them.
     pub(super) fn take_mac(&mut self, mac: &str, owner: &MacOwner) -> bool {
-        let holder = self
-            .macs
-            .entry(mac.to_owned())
-            .or_insert_with(|| owner.clone());
+        let holder = self.macs.entry(mac.to_owned()).or_insert_with(|| owner.clone());
         holder == owner || self.network.role == Role::Secondary
     }
 

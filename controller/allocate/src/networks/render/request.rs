@@ -45,16 +45,12 @@ impl<'a> NetworkRequest<'a> {
         spec: &'a UserDefinedNetworkSpec,
     ) -> Result<Self, RequestError> {
         let config = match spec.topology {
-            UdnTopology::Layer3 => spec
-                .layer3
-                .as_ref()
-                .map(TopologyConfig::Layer3)
-                .ok_or(RequestError("Layer3")),
-            UdnTopology::Layer2 => spec
-                .layer2
-                .as_ref()
-                .map(TopologyConfig::Layer2)
-                .ok_or(RequestError("Layer2")),
+            UdnTopology::Layer3 => {
+                spec.layer3.as_ref().map(TopologyConfig::Layer3).ok_or(RequestError("Layer3"))
+            }
+            UdnTopology::Layer2 => {
+                spec.layer2.as_ref().map(TopologyConfig::Layer2).ok_or(RequestError("Layer2"))
+            }
         };
         Ok(Self {
             network: names::udn_network(key.namespace.as_deref().unwrap_or_default(), &key.name),
@@ -73,16 +69,12 @@ impl<'a> NetworkRequest<'a> {
     ) -> Result<Self, RequestError> {
         let network = &spec.network;
         let config = match network.topology {
-            CudnTopology::Layer3 => network
-                .layer3
-                .as_ref()
-                .map(TopologyConfig::Layer3)
-                .ok_or(RequestError("Layer3")),
-            CudnTopology::Layer2 => network
-                .layer2
-                .as_ref()
-                .map(TopologyConfig::Layer2)
-                .ok_or(RequestError("Layer2")),
+            CudnTopology::Layer3 => {
+                network.layer3.as_ref().map(TopologyConfig::Layer3).ok_or(RequestError("Layer3"))
+            }
+            CudnTopology::Layer2 => {
+                network.layer2.as_ref().map(TopologyConfig::Layer2).ok_or(RequestError("Layer2"))
+            }
             CudnTopology::Localnet => network
                 .localnet
                 .as_ref()

@@ -15,18 +15,14 @@ fn udn(
     let spec: UserDefinedNetworkSpec = serde_saphyr::from_str(spec).unwrap();
     let request = NetworkRequest::of_udn(&ObjectKey::namespaced(namespace, name), &spec)
         .map_err(|error| error.to_string())?;
-    request
-        .render(&format!("{namespace}/{name}"), settings)
-        .map_err(|error| error.to_string())
+    request.render(&format!("{namespace}/{name}"), settings).map_err(|error| error.to_string())
 }
 
 fn cudn(name: &str, nad: &str, network: &str) -> Result<String, String> {
     let spec: ClusterUserDefinedNetworkSpec =
         serde_saphyr::from_str(&format!("{{namespaceSelector: {{}}, {network}}}")).unwrap();
     let request = NetworkRequest::of_cudn(name, &spec).map_err(|error| error.to_string())?;
-    request
-        .render(nad, &ClusterSettings::default())
-        .map_err(|error| error.to_string())
+    request.render(nad, &ClusterSettings::default()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -94,10 +90,7 @@ fn transit_ranges_move_behind_the_networks_subnets() {
     assert_eq!(moved(&["10.0.0.0/16"]), "100.88.0.0/16");
     assert_eq!(moved(&["100.88.1.0/24"]), "100.89.0.0/16");
     assert_eq!(moved(&["100.80.0.0/12"]), "100.96.0.0/16");
-    assert_eq!(
-        moved(&["100.88.0.0/15", "fd97::/48"]),
-        "100.90.0.0/16,fd97:0:1::/64"
-    );
+    assert_eq!(moved(&["100.88.0.0/15", "fd97::/48"]), "100.90.0.0/16,fd97:0:1::/64");
 }
 
 #[test]
@@ -130,13 +123,8 @@ fn networks_that_conflict_with_the_cluster_are_refused() {
         assert_eq!(error(&spec), expected, "{spec}");
     }
     assert_eq!(
-        udn(
-            "n",
-            "u",
-            &layer3("{cidr: 'fd00::/48', hostSubnet: 65}"),
-            &ClusterSettings::default()
-        )
-        .unwrap_err(),
+        udn("n", "u", &layer3("{cidr: 'fd00::/48', hostSubnet: 65}"), &ClusterSettings::default())
+            .unwrap_err(),
         "invalid subnet configuration: error while parsing subnets: IPv6 only supports /64 host subnets"
     );
 }

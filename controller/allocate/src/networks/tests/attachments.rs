@@ -32,9 +32,7 @@ fn a_claim_is_in_the_namespace_of_the_definition() {
     assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
     assert!(entry(&inventory, "other/a", "plain/keep").is_some());
     let addresses = |namespace: &str| {
-        let claim = inventory
-            .ipam_claims
-            .get(&ObjectKey::namespaced(namespace, "c"));
+        let claim = inventory.ipam_claims.get(&ObjectKey::namespaced(namespace, "c"));
         let status = claim.unwrap().object.status.as_ref();
         status.map(|status| status.ips.clone()).unwrap_or_default()
     };

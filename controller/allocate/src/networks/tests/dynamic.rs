@@ -17,19 +17,13 @@ fn subnets(yaml: &str, features: &[Feature]) -> Vec<String> {
     let nodes: String = ["n1", "n2", "n3"].map(node).concat();
     let mut inventory = inventory(&(NAMESPACES.to_owned() + &nodes + yaml));
     let settings = ClusterSettings {
-        features: features
-            .iter()
-            .copied()
-            .chain([Feature::DynamicUdnAllocation])
-            .collect(),
+        features: features.iter().copied().chain([Feature::DynamicUdnAllocation]).collect(),
         ..ClusterSettings::default()
     };
     resolve(&mut inventory, &settings, &at(0)).unwrap();
     let nodes = inventory.nodes.iter();
     let texts = nodes.map(|(_, node)| annotation(&node.object.metadata, NODE_SUBNETS));
-    texts
-        .map(|text| text.unwrap_or_default().to_owned())
-        .collect()
+    texts.map(|text| text.unwrap_or_default().to_owned()).collect()
 }
 
 fn pod(name: &str, namespace: &str, node: &str) -> String {
@@ -69,19 +63,12 @@ spec:
     let blue = |subnet: &str| format!(r#"{{"blue_l3":["{subnet}"]}}"#);
     assert_eq!(
         subnets(&yaml, &[]),
-        [
-            blue("10.1.0.0/24").as_str(),
-            "",
-            r#"{"cyan_l3":["10.2.0.0/24"]}"#
-        ]
+        [blue("10.1.0.0/24").as_str(), "", r#"{"cyan_l3":["10.2.0.0/24"]}"#]
     );
     let both = |number: u8| {
         format!(r#"{{"blue_l3":["10.1.{number}.0/24"],"cyan_l3":["10.2.{number}.0/24"]}}"#)
     };
-    assert_eq!(
-        subnets(&(yaml + connect), &[]),
-        [both(0), String::new(), both(1)]
-    );
+    assert_eq!(subnets(&(yaml + connect), &[]), [both(0), String::new(), both(1)]);
 }
 
 #[test]
@@ -93,10 +80,7 @@ metadata: {name: own, namespace: plain}
 spec: {config: '{"name":"own","netAttachDefName":"plain/own","type":"ovn-k8s-cni-overlay","topology":"layer3","subnets":"10.1.0.0/16"}'}
 "#;
     let own = |subnet: &str| format!(r#"{{"own":["{subnet}"]}}"#);
-    assert_eq!(
-        subnets(bare, &[]),
-        [own("10.1.0.0/24"), own("10.1.1.0/24"), own("10.1.2.0/24")]
-    );
+    assert_eq!(subnets(bare, &[]), [own("10.1.0.0/24"), own("10.1.1.0/24"), own("10.1.2.0/24")]);
 }
 
 #[test]
@@ -109,12 +93,8 @@ fn a_localnet_network_with_subnets_counts_the_nodes_of_its_users() {
 #[test]
 fn a_localnet_network_without_subnets_counts_no_nodes() {
     let conditions = localnet_conditions("ipam: {mode: Disabled}");
-    let created = conditions
-        .iter()
-        .any(|one| one.starts_with("NetworkCreated=True"));
-    let counted = conditions
-        .iter()
-        .any(|one| one.starts_with("NodesSelected"));
+    let created = conditions.iter().any(|one| one.starts_with("NetworkCreated=True"));
+    let counted = conditions.iter().any(|one| one.starts_with("NodesSelected"));
     assert!(created && !counted, "{conditions:?}");
 }
 
@@ -149,15 +129,9 @@ fn a_pod_that_waits_for_its_primary_network_uses_no_network() {
         pod("a", namespace, "n1").replace(&format!("name: a, namespace: {namespace}"), &metadata)
     };
     let network = udn("plain", "own", "Secondary", "10.1.0.0/16");
-    assert_eq!(
-        subnets(&(network.clone() + &selecting("blue")), &[]),
-        [""; 3]
-    );
+    assert_eq!(subnets(&(network.clone() + &selecting("blue")), &[]), [""; 3]);
     let own = r#"{"plain_own":["10.1.0.0/24"]}"#;
-    assert_eq!(
-        subnets(&(network + &selecting("plain")), &[]),
-        [own, "", ""]
-    );
+    assert_eq!(subnets(&(network + &selecting("plain")), &[]), [own, "", ""]);
 }
 
 #[test]
@@ -187,10 +161,7 @@ fn a_node_without_users_loses_its_subnet_after_the_grace_period() {
         manager.reconcile(inventory, &at(second));
         let node = inventory.nodes.named("n1").unwrap();
         let text = annotation(&node.metadata, NODE_SUBNETS).map(str::to_owned);
-        (
-            text,
-            manager.next_deadline().map(jiff::Timestamp::as_second),
-        )
+        (text, manager.next_deadline().map(jiff::Timestamp::as_second))
     };
     let annotated = Some(r#"{"blue_l3":["10.1.0.0/24"]}"#.to_owned());
     assert_eq!(subnets(&mut inventory, 0), (annotated.clone(), None));

@@ -43,11 +43,7 @@ pub(super) fn put_vtep(inventory: &mut Inventory, name: &str, accepted: &str) {
         "type": "Accepted", "status": accepted, "lastTransitionTime": "2026-01-01T00:00:00Z",
     }]});
     vtep.status = Some(serde_json::from_value(condition).unwrap());
-    inventory.vteps.insert(Sourced {
-        object: vtep,
-        origin: Origin::Cluster,
-        position: 0,
-    });
+    inventory.vteps.insert(Sourced { object: vtep, origin: Origin::Cluster, position: 0 });
 }
 
 fn manager(features: &[Feature], gateway_mode: GatewayMode) -> NetworkManager {
@@ -62,10 +58,7 @@ fn manager(features: &[Feature], gateway_mode: GatewayMode) -> NetworkManager {
 }
 
 pub(super) fn on_fabrics() -> NetworkManager {
-    manager(
-        &[Feature::Evpn, Feature::RouteAdvertisements],
-        GatewayMode::Local,
-    )
+    manager(&[Feature::Evpn, Feature::RouteAdvertisements], GatewayMode::Local)
 }
 
 /// The conditions of network `one` beside that of its node subnets.
@@ -208,8 +201,5 @@ fn vlan_ids_are_kept_over_a_restart_and_vnis_are_those_of_one_network() {
     assert_eq!(evpn_of(&inventory, "c", "two").as_deref(), Some(config));
     let before = inventory.clone();
     on_fabrics().reconcile(&mut inventory, &at(2));
-    assert_eq!(
-        inventory.network_attachment_definitions,
-        before.network_attachment_definitions
-    );
+    assert_eq!(inventory.network_attachment_definitions, before.network_attachment_definitions);
 }

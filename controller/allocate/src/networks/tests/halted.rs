@@ -25,10 +25,8 @@ fn uplinks_need_the_feature() {
     let cudn = off.cluster_user_defined_networks.named("shared").unwrap();
     assert_eq!(cudn.metadata.finalizers, None);
     let mut inventory = inventory(&yaml);
-    let settings = ClusterSettings {
-        features: [Feature::Uplink].into(),
-        ..ClusterSettings::default()
-    };
+    let settings =
+        ClusterSettings { features: [Feature::Uplink].into(), ..ClusterSettings::default() };
     resolve(&mut inventory, &settings, &at(0)).unwrap();
     let mut nads = inventory.network_attachment_definitions.iter();
     let config = nads.next().unwrap().1.object.spec.config.clone().unwrap();
@@ -42,10 +40,7 @@ fn a_broken_selector_removes_no_definitions() {
     let broken = json!({"matchExpressions": [{"key": "color", "operator": "In"}]});
     let broken: LabelSelector = serde_json::from_value(broken).unwrap();
     let key = ObjectKey::cluster("shared");
-    let cudn = inventory
-        .cluster_user_defined_networks
-        .get_mut(&key)
-        .unwrap();
+    let cudn = inventory.cluster_user_defined_networks.get_mut(&key).unwrap();
     cudn.object.spec.namespace_selector = broken;
     let mut manager = NetworkManager::new(ManagerSettings::default());
     manager.reconcile(&mut inventory, &at(1));
@@ -72,17 +67,8 @@ fn configuration_and_labels_are_restored_but_not_a_finalizer_that_somebody_remov
     nad.annotations_mut().insert("other".into(), "x".into());
     let mut manager = NetworkManager::new(ManagerSettings::default());
     manager.reconcile(&mut inventory, &at(1));
-    let restored = &inventory
-        .network_attachment_definitions
-        .get(&key)
-        .unwrap()
-        .object;
-    let mut expected = wanted
-        .network_attachment_definitions
-        .get(&key)
-        .unwrap()
-        .object
-        .clone();
+    let restored = &inventory.network_attachment_definitions.get(&key).unwrap().object;
+    let mut expected = wanted.network_attachment_definitions.get(&key).unwrap().object.clone();
     expected.meta_mut().finalizers = None;
     assert_eq!(*restored, expected);
 }

@@ -34,12 +34,7 @@ fn ids_that_contradict_each_other_are_errors() {
         .problems
         .iter()
         .map(|problem| {
-            problem
-                .to_string()
-                .split_once("NetworkAttachmentDefinition ")
-                .unwrap()
-                .1
-                .to_owned()
+            problem.to_string().split_once("NetworkAttachmentDefinition ").unwrap().1.to_owned()
         })
         .collect();
     assert_eq!(
@@ -72,10 +67,7 @@ fn ids_that_somebody_changes_are_written_again() {
     let mut inventory = inventory(&(own("a", "a", "", PRIMARY) + &own("b", "b", "", SECONDARY)));
     manager.reconcile(&mut inventory, &at(0));
     let wanted = networks(&inventory);
-    assert_eq!(
-        wanted,
-        ["plain/a a 1 [16711684,16715779]", "plain/b b 2 []"]
-    );
+    assert_eq!(wanted, ["plain/a a 1 [16711684,16715779]", "plain/b b 2 []"]);
     let key = ObjectKey::namespaced("plain", "a");
     for (id, keys) in [("7", "[16711684,16715779]"), ("2", "[1]"), ("1", "[]")] {
         let nads = &mut inventory.network_attachment_definitions;
@@ -101,19 +93,10 @@ fn a_namespace_has_one_primary_network_at_a_time() {
     let mut inventory = inventory(&yaml);
     let mut manager = NetworkManager::new(ManagerSettings::default());
     manager.reconcile(&mut inventory, &at(0));
-    assert_eq!(
-        networks(&inventory),
-        ["plain/a - - -", "plain/b b 5 [16711688,16715779]"]
-    );
-    let warnings = inventory
-        .warnings
-        .iter()
-        .map(|warning| warning.message.clone());
+    assert_eq!(networks(&inventory), ["plain/a - - -", "plain/b b 5 [16711688,16715779]"]);
+    let warnings = inventory.warnings.iter().map(|warning| warning.message.clone());
     let expected = "NAD plain/b is primary for the namespace, NAD plain/a can't be primary";
-    assert!(
-        warnings.clone().any(|text| text == expected),
-        "{warnings:?}"
-    );
+    assert!(warnings.clone().any(|text| text == expected), "{warnings:?}");
     let key = ObjectKey::namespaced("plain", "b");
     inventory.network_attachment_definitions.remove(&key);
     manager.reconcile(&mut inventory, &at(1));
@@ -162,10 +145,7 @@ fn a_network_has_the_id_that_nodes_of_an_older_version_note() {
         + &own("b", "b", "k8s.ovn.org/network-id: '9'", SECONDARY)
         + &own("c", "c", "", SECONDARY)
         + &node(r#"{"default":"0","a":"7","c":"9"}"#);
-    assert_eq!(
-        networks(&resolved(&yaml)),
-        ["plain/a a 7 []", "plain/b b 9 []", "plain/c c 1 []"]
-    );
+    assert_eq!(networks(&resolved(&yaml)), ["plain/a a 7 []", "plain/b b 9 []", "plain/c c 1 []"]);
 }
 
 /// A ClusterNetworkConnect that selects all networks.
@@ -228,12 +208,9 @@ fn tunnel_keys_are_those_of_the_id_and_of_a_router() {
         )
     };
     let layer2 = r#""topology":"layer2","role":"primary","subnets":"10.1.0.0/16""#;
-    for keys in [
-        "[16711684,16715779]",
-        "[16711688,16711684]",
-        "[16711688]",
-        "[16711688,16715779,16715780]",
-    ] {
+    for keys in
+        ["[16711684,16715779]", "[16711688,16711684]", "[16711688]", "[16711688,16715779,16715780]"]
+    {
         let annotations = format!("k8s.ovn.org/network-id: '5', k8s.ovn.org/tunnel-keys: '{keys}'");
         let mut inventory = inventory(&nad("a", layer2, &annotations));
         let error = resolve(&mut inventory, &ClusterSettings::default(), &at(0)).unwrap_err();
@@ -247,13 +224,7 @@ fn tunnel_keys_are_those_of_the_id_and_of_a_router() {
     }
     // What it was handed out as a layer2 network is not that of a layer3 network any more.
     let layer3 = r#""topology":"layer3","subnets":"10.1.0.0/16""#;
-    let yaml = nad(
-        "a",
-        layer3,
-        "k8s.ovn.org/tunnel-keys: '[16711684,16715779]'",
-    ) + &nad("b", layer2, "");
-    assert_eq!(
-        networks(&resolved(&yaml)),
-        ["plain/a a 1 []", "plain/b b 2 [16711685,16715779]"]
-    );
+    let yaml =
+        nad("a", layer3, "k8s.ovn.org/tunnel-keys: '[16711684,16715779]'") + &nad("b", layer2, "");
+    assert_eq!(networks(&resolved(&yaml)), ["plain/a a 1 []", "plain/b b 2 [16711685,16715779]"]);
 }

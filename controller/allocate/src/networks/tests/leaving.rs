@@ -9,10 +9,7 @@ use crate::networks::{ManagerSettings, NetworkManager, resolve};
 
 /// Puts a label on a namespace.
 fn label(inventory: &mut Inventory, namespace: &str, color: &str) {
-    let namespace = inventory
-        .namespaces
-        .get_mut(&ObjectKey::cluster(namespace))
-        .unwrap();
+    let namespace = inventory.namespaces.get_mut(&ObjectKey::cluster(namespace)).unwrap();
     let labels = namespace.object.metadata.labels.as_mut().unwrap();
     labels.insert("color".into(), color.into());
 }
@@ -22,10 +19,7 @@ fn definitions_leave_namespaces_that_are_not_selected_any_more() {
     let mut inventory = resolved(&(NAMESPACES.to_owned() + SHARED));
     label(&mut inventory, "cyan", "cyan");
     resolve(&mut inventory, &ClusterSettings::default(), &at(1)).unwrap();
-    assert_eq!(
-        networks(&inventory),
-        ["blue/shared cluster_udn_shared 1 [16711684,16715779]"]
-    );
+    assert_eq!(networks(&inventory), ["blue/shared cluster_udn_shared 1 [16711684,16715779]"]);
 }
 
 #[test]
@@ -41,10 +35,7 @@ fn nodes_lose_the_subnets_of_a_network_that_left_all_namespaces() {
         let annotations = node.object.metadata.annotations.clone();
         annotations.unwrap_or_default().remove(NODE_SUBNETS)
     };
-    assert_eq!(
-        subnets(&inventory).as_deref(),
-        Some(r#"{"cluster_udn_shared":["10.20.0.0/24"]}"#)
-    );
+    assert_eq!(subnets(&inventory).as_deref(), Some(r#"{"cluster_udn_shared":["10.20.0.0/24"]}"#));
     let mut failing = inventory.clone();
     for namespace in ["blue", "cyan"] {
         label(&mut inventory, namespace, "none");
@@ -74,10 +65,7 @@ fn networks_that_leave_all_namespaces_are_new_ones_elsewhere() {
                 "cyan/shared cluster_udn_shared 3 [16711686,16715781]",
             ][..],
         ),
-        (
-            ["none", "blue"],
-            &["cyan/shared cluster_udn_shared 3 [16711686,16715781]"],
-        ),
+        (["none", "blue"], &["cyan/shared cluster_udn_shared 3 [16711686,16715781]"]),
         (
             ["blue", "blue"],
             &[
@@ -104,10 +92,7 @@ fn networks_that_leave_all_namespaces_are_new_ones_elsewhere() {
         assert!(cudn_conditions(&inventory, "shared")[0].starts_with("NetworkCreated=True"));
         let first = inventory.clone();
         assert!(manager.reconcile(&mut inventory, &at(2)).is_empty());
-        assert_eq!(
-            inventory.network_attachment_definitions,
-            first.network_attachment_definitions
-        );
+        assert_eq!(inventory.network_attachment_definitions, first.network_attachment_definitions);
     }
 }
 
@@ -125,10 +110,7 @@ fn a_network_stays_itself_while_another_program_keeps_its_definition() {
     label(&mut inventory, "blue", "none");
     label(&mut inventory, "cyan", "blue");
     assert!(manager.reconcile(&mut inventory, &at(1)).is_empty());
-    assert_eq!(
-        networks(&inventory),
-        ["cyan/shared cluster_udn_shared 1 [16711684,16715779]"]
-    );
+    assert_eq!(networks(&inventory), ["cyan/shared cluster_udn_shared 1 [16711684,16715779]"]);
 }
 
 /// Requests the deletion of the UserDefinedNetwork `plain/z`.
@@ -249,10 +231,7 @@ fn a_deleted_network_that_somebody_else_keeps_has_no_problem_any_more() {
     };
     resolve(&mut inventory, &settings, &at(2)).unwrap();
     let conditions = cudn_conditions(&inventory, "shared");
-    assert!(
-        conditions[0].ends_with("in following namespaces: []"),
-        "{conditions:?}"
-    );
+    assert!(conditions[0].ends_with("in following namespaces: []"), "{conditions:?}");
     assert!(
         conditions[1].starts_with("TransportAccepted=False NoOverlayRouteAdvertisementsIsMissing"),
         "{conditions:?}"

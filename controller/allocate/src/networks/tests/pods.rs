@@ -48,12 +48,7 @@ pub(super) fn entry(inventory: &Inventory, pod: &str, definition: &str) -> Optio
 pub(super) fn warnings(inventory: &mut Inventory) -> Vec<String> {
     let warnings = std::mem::take(&mut inventory.warnings).into_iter();
     warnings
-        .filter(|warning| {
-            warning
-                .object
-                .as_deref()
-                .is_some_and(|one| one.starts_with("Pod "))
-        })
+        .filter(|warning| warning.object.as_deref().is_some_and(|one| one.starts_with("Pod ")))
         .map(|warning| warning.message)
         .collect()
 }
@@ -85,14 +80,8 @@ fn a_network_without_addresses_gives_a_mac_address_that_stays() {
         entry(&inventory, "plain/a", "plain/bare").unwrap()
     };
     let first = given(&yaml);
-    assert!(
-        first.starts_with(r#"{"ip_addresses":null,"mac_address":"0a:58:"#),
-        "{first}"
-    );
-    assert!(
-        first.ends_with(r#","tunnel_id":1,"role":"secondary"}"#),
-        "{first}"
-    );
+    assert!(first.starts_with(r#"{"ip_addresses":null,"mac_address":"0a:58:"#), "{first}");
+    assert!(first.ends_with(r#","tunnel_id":1,"role":"secondary"}"#), "{first}");
     assert_eq!(given(&yaml), first);
 }
 
@@ -206,11 +195,7 @@ fn requests_have_one_address_of_each_family_in_the_range() {
         + &layer2("subnets: [10.1.0.0/24, 'fd10::/64'], reservedSubnets: [10.1.0.128/25]")
         + &pod("blue", "one", &requests(r#""10.1.0.9/24""#))
         + &pod("blue", "twice", &requests(r#""10.1.0.9/24","10.1.0.8/24""#))
-        + &pod(
-            "blue",
-            "three",
-            &requests(r#""10.1.0.9/24","fd10::9/64","10.1.0.8/24""#),
-        )
+        + &pod("blue", "three", &requests(r#""10.1.0.9/24","fd10::9/64","10.1.0.8/24""#))
         + &pod("blue", "base", &requests(r#""10.1.0.0/24","fd10::9/64""#))
         + &pod("blue", "last", &requests(r#""10.1.0.255/24","fd10::9/64""#))
         + &pod("blue", "both", &requests(r#""10.1.0.200/24","fd10::9/64""#));
@@ -261,14 +246,8 @@ fn infrastructure_subnets_have_the_gateway_and_the_management_address() {
         (text("ip_address"), text("gateway_ip"))
     };
     let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
-    assert_eq!(
-        own("infrastructureSubnets: [10.1.0.0/29]"),
-        pair("10.1.0.8/24", "10.1.0.1")
-    );
-    assert_eq!(
-        own("infrastructureSubnets: [10.1.0.16/30]"),
-        pair("10.1.0.1/24", "10.1.0.16")
-    );
+    assert_eq!(own("infrastructureSubnets: [10.1.0.0/29]"), pair("10.1.0.8/24", "10.1.0.1"));
+    assert_eq!(own("infrastructureSubnets: [10.1.0.16/30]"), pair("10.1.0.1/24", "10.1.0.16"));
     assert_eq!(
         own("infrastructureSubnets: [10.1.0.16/30], defaultGatewayIPs: [10.1.0.18]"),
         pair("10.1.0.1/24", "10.1.0.18")
@@ -288,10 +267,7 @@ fn addresses_of_the_network_itself_follow_the_order_of_its_subnets_but_for_the_g
     };
     let (entry, _) = with("");
     let entry: serde_json::Value = serde_json::from_str(&entry.unwrap()).unwrap();
-    assert_eq!(
-        entry["ip_addresses"],
-        serde_json::json!(["fd10::3/64", "10.1.0.3/24"])
-    );
+    assert_eq!(entry["ip_addresses"], serde_json::json!(["fd10::3/64", "10.1.0.3/24"]));
     // The router's port has the MAC address of IPv4, 0a:58:0a:01:00:01.
     assert_eq!(entry["ipv6_lla_gateway_ip"], "fe80::858:aff:fe01:1");
     for taken in ["10.1.0.1", "10.1.0.2", "fd10::1", "fd10::2"] {
@@ -407,9 +383,7 @@ fn the_condition_of_a_claim_names_the_generation_that_it_is_about() {
         + &pod("blue", "a", "k8s.ovn.org/primary-udn-ipamclaim: c");
     let mut inventory = inventory(&yaml);
     assert!(manager().reconcile(&mut inventory, &at(0)).is_empty());
-    let claim = inventory
-        .ipam_claims
-        .get(&ObjectKey::namespaced("blue", "c"));
+    let claim = inventory.ipam_claims.get(&ObjectKey::namespaced("blue", "c"));
     let status = claim.unwrap().object.status.as_ref().unwrap();
     assert_eq!(status.ips, ["10.1.0.3/24"]);
     let condition = &status.conditions[0];

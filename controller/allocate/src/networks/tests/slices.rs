@@ -45,14 +45,10 @@ fn complete(inventory: &mut Inventory) -> Vec<String> {
     let slices = inventory.endpoint_slices.iter();
     let mirrors = slices.filter_map(|(_, slice)| {
         let slice = &slice.object;
-        let source = slice
-            .annotations()
-            .get("k8s.ovn.org/source-endpointslice")?;
+        let source = slice.annotations().get("k8s.ovn.org/source-endpointslice")?;
         let endpoints = slice.endpoints.iter().flatten();
-        let addresses: Vec<&str> = endpoints
-            .flat_map(|endpoint| &endpoint.addresses)
-            .map(String::as_str)
-            .collect();
+        let addresses: Vec<&str> =
+            endpoints.flat_map(|endpoint| &endpoint.addresses).map(String::as_str).collect();
         Some(format!("{source} {}", addresses.join(",")))
     });
     mirrors.collect()
@@ -96,9 +92,7 @@ fn a_deleted_pod_in_a_slice_is_a_problem_of_files_only() {
     }
     let messages = |inventory: &Inventory| -> Vec<String> {
         let warnings = inventory.warnings.iter();
-        warnings
-            .map(|Problem { message, .. }| message.clone())
-            .collect()
+        warnings.map(|Problem { message, .. }| message.clone()).collect()
     };
     assert_eq!(messages(&of_files), ["there is no Pod blue/gone"]);
     assert_eq!(messages(&of_cluster), [""; 0]);
@@ -113,13 +107,9 @@ fn slices_of_nobody_have_a_warning() {
              [{{addresses: [10.1.0.3]}}], ports: []}}\n"
         )
     };
-    for (labels, manager) in [
-        ("", r#""""#),
-        (
-            ", endpointslice.kubernetes.io/managed-by: staff",
-            r#""staff""#,
-        ),
-    ] {
+    for (labels, manager) in
+        [("", r#""""#), (", endpointslice.kubernetes.io/managed-by: staff", r#""staff""#)]
+    {
         let yaml = NAMESPACES.to_owned() + NETWORK + &manual(labels);
         let mut inventory: Inventory = inventory(&yaml);
         assert!(complete(&mut inventory).is_empty());

@@ -23,18 +23,13 @@ spec: {config: '{"name":"cluster_udn_shared","netAttachDefName":"blue/x","type":
     );
     let meta = &inventory.nodes.named("n1").unwrap().metadata;
     assert_eq!(annotation(meta, NODE_SUBNETS), None);
-    let layer3 = SHARED
-        .replace("topology: Layer2", "topology: Layer3")
-        .replace(
-            "layer2: {role: Primary, subnets: [10.20.0.0/16]}",
-            "layer3: {role: Primary, subnets: [{cidr: 10.20.0.0/16}]}",
-        );
+    let layer3 = SHARED.replace("topology: Layer2", "topology: Layer3").replace(
+        "layer2: {role: Primary, subnets: [10.20.0.0/16]}",
+        "layer3: {role: Primary, subnets: [{cidr: 10.20.0.0/16}]}",
+    );
     let inventory = resolved(&(NAMESPACES.to_owned() + stranger + &layer3 + &node("n1")));
     let meta = &inventory.nodes.named("n1").unwrap().metadata;
-    assert_eq!(
-        annotation(meta, NODE_SUBNETS),
-        Some(r#"{"cluster_udn_shared":["10.20.0.0/24"]}"#)
-    );
+    assert_eq!(annotation(meta, NODE_SUBNETS), Some(r#"{"cluster_udn_shared":["10.20.0.0/24"]}"#));
 }
 
 #[test]
@@ -130,19 +125,12 @@ fn definitions_of_one_network_may_be_written_differently() {
     let subnets = r#""subnets":"10.1.0.0/16,fd01::/64""#;
     let yaml = NAMESPACES.to_owned()
         + &nad("blue", subnets)
-        + &nad(
-            "cyan",
-            r#""role":"secondary","subnets":"fd01::/64, 10.1.0.0/16""#,
-        )
+        + &nad("cyan", r#""role":"secondary","subnets":"fd01::/64, 10.1.0.0/16""#)
         + &nad("plain", r#""subnets":"10.1.0.0/16,fd01::/64","mtu":1300"#);
     let inventory = resolved(&yaml);
     assert_eq!(
         networks(&inventory),
-        [
-            "blue/net tenant 1 []",
-            "cyan/net tenant 1 []",
-            "plain/net - - -"
-        ]
+        ["blue/net tenant 1 []", "cyan/net tenant 1 []", "plain/net - - -"]
     );
     let known = patchbay_resources::conversion::networks_of(&inventory);
     assert_eq!(known.by_name("tenant").unwrap().nads.len(), 2);
@@ -159,11 +147,7 @@ fn a_definition_with_a_field_of_another_type_has_no_network() {
         networks(&resolved(&yaml))
     };
     assert_eq!(nad(r#""mtu":1400"#), ["plain/net tenant 1 []"]);
-    for fields in [
-        r#""mtu":"1400""#,
-        r#""excludeSubnets":["10.1.0.0/30"]"#,
-        r#""subnets":7"#,
-    ] {
+    for fields in [r#""mtu":"1400""#, r#""excludeSubnets":["10.1.0.0/30"]"#, r#""subnets":7"#] {
         assert_eq!(nad(fields), ["plain/net - - -"], "{fields}");
     }
 }

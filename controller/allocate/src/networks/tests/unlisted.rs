@@ -98,10 +98,7 @@ fn networks_on_a_fabric_stay_as_they_are_while_vteps_are_not_known() {
     let mut manager = on_fabrics();
     manager.reconcile(&mut inventory, &at(0));
     let accepted = first_two(&inventory);
-    assert!(
-        accepted.iter().all(|one| one.contains("=True")),
-        "{accepted:?}"
-    );
+    assert!(accepted.iter().all(|one| one.contains("=True")), "{accepted:?}");
 
     inventory.vteps.remove(&ObjectKey::cluster("v"));
     unlist(&mut inventory, VTEP::KIND);
@@ -114,9 +111,7 @@ fn networks_on_a_fabric_stay_as_they_are_while_vteps_are_not_known() {
         inventory.namespaces.insert(namespace.clone());
     }
     for (_, network) in new.cluster_user_defined_networks.iter() {
-        inventory
-            .cluster_user_defined_networks
-            .insert(network.clone());
+        inventory.cluster_user_defined_networks.insert(network.clone());
     }
     manager.reconcile(&mut inventory, &at(1));
     assert_eq!(first_two(&inventory), accepted);

@@ -32,10 +32,7 @@ impl Testbed {
             return;
         }
         let (all, delete) = (ListParams::default().labels(LABEL), DeleteParams::default());
-        self.connects()
-            .delete_collection(&delete, &all)
-            .await
-            .unwrap();
+        self.connects().delete_collection(&delete, &all).await.unwrap();
         self.nodes().delete_collection(&delete, &all).await.unwrap();
         let networks = Api::<ClusterUserDefinedNetwork>::all(self.client.clone());
         empty(&networks, &all).await;
@@ -87,9 +84,7 @@ impl Testbed {
     pub(super) async fn remove_definitions(&self) {
         let api = Api::<CustomResourceDefinition>::all(self.client.clone());
         let labelled = ListParams::default().labels(LABEL);
-        api.delete_collection(&DeleteParams::default(), &labelled)
-            .await
-            .unwrap();
+        api.delete_collection(&DeleteParams::default(), &labelled).await.unwrap();
         eventually("the definitions are gone", async || {
             let left = api.list(&labelled).await.unwrap();
             left.items.is_empty().then_some(())

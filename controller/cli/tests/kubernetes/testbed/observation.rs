@@ -144,8 +144,6 @@ pub(crate) fn accepted(connect: &ClusterNetworkConnect) -> Option<(String, Strin
 /// Status and message of a condition.
 pub(crate) fn condition(connect: &ClusterNetworkConnect, type_: &str) -> Option<(String, String)> {
     let conditions = &connect.status.as_ref()?.conditions;
-    let condition = conditions
-        .iter()
-        .find(|condition| condition.type_ == type_)?;
+    let condition = conditions.iter().find(|condition| condition.type_ == type_)?;
     Some((condition.status.clone(), condition.message.clone()))
 }

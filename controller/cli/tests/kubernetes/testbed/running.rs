@@ -110,16 +110,13 @@ impl Testbed {
             cluster.then_some("patchbay-cluster"),
             zone.map(|_| "patchbay-zone"),
             (cluster && self.networks).then_some("patchbay-cluster/networks"),
-            zone.filter(|_| self.networks)
-                .map(|_| "patchbay-zone/networks"),
+            zone.filter(|_| self.networks).map(|_| "patchbay-zone/networks"),
         ];
         let accounts: Vec<&str> = accounts.into_iter().flatten().collect();
         let client = self.api.as_ref();
         let token = (zone.map_or("", |(name, _)| name), identity);
-        let client = client.map_or_else(
-            || self.client.clone(),
-            |api| api.client_of(&accounts, token),
-        );
+        let client =
+            client.map_or_else(|| self.client.clone(), |api| api.client_of(&accounts, token));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let stopped = async {

@@ -56,18 +56,14 @@ async fn serve(
         user: header(HeaderName::from_static("impersonate-user")),
         authorization: header(AUTHORIZATION),
         claims: claims(&head.headers),
-        body: body
-            .map(|body| body.to_bytes().to_vec())
-            .unwrap_or_default(),
+        body: body.map(|body| body.to_bytes().to_vec()).unwrap_or_default(),
     };
     Ok(match answer(&shared, &call) {
         Ok(Answer::Object(code, object)) => json(code, None, &object),
         Ok(Answer::Watch(subscription)) => {
             let lines = lines(shared, subscription).map_ok(|line| Frame::data(Bytes::from(line)));
             let mut response = Response::new(BodyExt::boxed_unsync(StreamBody::new(lines)));
-            response
-                .headers_mut()
-                .insert(CONTENT_TYPE, "application/json".parse().unwrap());
+            response.headers_mut().insert(CONTENT_TYPE, "application/json".parse().unwrap());
             response
         }
         Ok(Answer::Late(failure, delay)) => {
@@ -88,11 +84,7 @@ async fn serve(
         }
         Ok(answer @ (Answer::Empty | Answer::Cut)) => {
             let is_cut = matches!(answer, Answer::Cut);
-            let text: &[u8] = if is_cut {
-                br#"{"type":"ADDED","obj"#
-            } else {
-                &[]
-            };
+            let text: &[u8] = if is_cut { br#"{"type":"ADDED","obj"# } else { &[] };
             let content = Full::new(Bytes::from_static(text)).map_err(|never| match never {});
             Response::new(content.boxed_unsync())
         }
@@ -111,9 +103,7 @@ fn claims(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
 
 fn json(code: u16, retry_after: Option<u32>, object: &Value) -> Response<Body> {
     let body = Full::new(Bytes::from(object.to_string())).map_err(|never| match never {});
-    let mut response = Response::builder()
-        .status(code)
-        .header(CONTENT_TYPE, "application/json");
+    let mut response = Response::builder().status(code).header(CONTENT_TYPE, "application/json");
     if let Some(seconds) = retry_after {
         response = response.header(RETRY_AFTER, seconds);
     }
@@ -122,9 +112,7 @@ fn json(code: u16, retry_after: Option<u32>, object: &Value) -> Response<Body> {
 
 fn query(text: &str) -> BTreeMap<String, String> {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
-    pairs
-        .map(|(name, value)| (decode(name), decode(value)))
-        .collect()
+    pairs.map(|(name, value)| (decode(name), decode(value))).collect()
 }
 
 /// Decodes percent encoding.

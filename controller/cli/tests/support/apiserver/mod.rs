@@ -162,20 +162,13 @@ struct State {
 impl ApiServer {
     pub(crate) async fn start() -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                rules: Rules::deployed(),
-                ..State::default()
-            }),
+            state: Mutex::new(State { rules: Rules::deployed(), ..State::default() }),
             ticks: tokio::sync::watch::Sender::new(0),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let accepting = tokio::spawn(http::accept(listener, shared.clone()));
-        Self {
-            shared,
-            address,
-            accepting,
-        }
+        Self { shared, address, accepting }
     }
 
     /// The server's URL.

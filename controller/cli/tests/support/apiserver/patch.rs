@@ -27,11 +27,7 @@ pub(super) fn merge(object: &mut Value, patch: &Value) {
 /// Applies a JSON patch (RFC 6902): add, remove, replace and test.
 pub(super) fn json_patch(object: &mut Value, patch: &Value) -> Result<(), Failure> {
     let invalid = |what: &Value| {
-        Failure::new(
-            422,
-            "Invalid",
-            format!("the operation {what} cannot be applied"),
-        )
+        Failure::new(422, "Invalid", format!("the operation {what} cannot be applied"))
     };
     for operation in patch.as_array().into_iter().flatten() {
         let path = operation["path"].as_str().unwrap_or_default();
@@ -44,9 +40,7 @@ pub(super) fn json_patch(object: &mut Value, patch: &Value) -> Result<(), Failur
             }
             continue;
         }
-        let parent = object
-            .pointer_mut(parent)
-            .ok_or_else(|| invalid(operation))?;
+        let parent = object.pointer_mut(parent).ok_or_else(|| invalid(operation))?;
         match (operation["op"].as_str(), parent) {
             (Some("add"), Value::Array(elements)) if last == "-" => elements.push(value),
             (Some("add" | "replace"), Value::Object(members)) => {
@@ -82,10 +76,8 @@ pub(super) fn apply(
     configuration: &Value,
     by: Applier<'_>,
 ) -> Result<(), Failure> {
-    let mut managers: Vec<Value> = object["metadata"]["managedFields"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let mut managers: Vec<Value> =
+        object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let is_own = |entry: &Value| {
         entry["manager"] == by.manager
             && entry["operation"] == "Apply"
@@ -130,12 +122,7 @@ pub(super) fn apply(
         entry["subresource"] = subresource.into();
     }
     managers.push(entry);
-    managers.sort_by_key(|entry| {
-        (
-            entry["manager"].to_string(),
-            entry["subresource"].to_string(),
-        )
-    });
+    managers.sort_by_key(|entry| (entry["manager"].to_string(), entry["subresource"].to_string()));
     object["metadata"]["managedFields"] = managers.into();
     Ok(())
 }
@@ -148,10 +135,8 @@ pub(super) fn updated(
     manager: &str,
     subresource: Option<&str>,
 ) {
-    let mut managers: Vec<Value> = before["metadata"]["managedFields"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let mut managers: Vec<Value> =
+        before["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     let fields = fields::of_object(object);
     for entry in &mut managers {
         let kept = fields::intersection(&entry["fieldsV1"], &fields);
@@ -179,12 +164,7 @@ pub(super) fn updated(
         }
         managers.push(entry);
     }
-    managers.sort_by_key(|entry| {
-        (
-            entry["manager"].to_string(),
-            entry["subresource"].to_string(),
-        )
-    });
+    managers.sort_by_key(|entry| (entry["manager"].to_string(), entry["subresource"].to_string()));
     object["metadata"]["managedFields"] = managers.into();
 }
 
@@ -203,9 +183,8 @@ fn merge_applied(member: &str, object: &mut Value, configuration: &Value) {
         (Value::Array(elements), Value::Array(applied)) if member == "conditions" => {
             for value in applied {
                 let key = fields::element_key(member, value);
-                let have = elements
-                    .iter_mut()
-                    .find(|have| fields::element_key(member, have) == key);
+                let have =
+                    elements.iter_mut().find(|have| fields::element_key(member, have) == key);
                 match have {
                     Some(have) => merge_applied("", have, value),
                     None => elements.push(value.clone()),

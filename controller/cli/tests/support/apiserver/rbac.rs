@@ -104,9 +104,7 @@ impl Rules {
     /// Permissions of an account that no request has used, as `<verb> <resource>`.
     pub(super) fn unused(&self, account: &str, requests: &[Request]) -> Vec<String> {
         let calls = requests.iter().filter_map(|request| {
-            let watches = request
-                .watches
-                .then(|| ("watch".to_owned(), "true".to_owned()));
+            let watches = request.watches.then(|| ("watch".to_owned(), "true".to_owned()));
             let call = Call {
                 method: request.method.clone(),
                 query: watches.into_iter().collect(),
@@ -118,21 +116,14 @@ impl Rules {
             Some(format!("{} {resource}", verb(&call, &target)))
         });
         let used: BTreeSet<String> = calls.collect();
-        let rules = self
-            .0
-            .iter()
-            .filter(|rule| rule.accounts.iter().any(|one| one == account));
+        let rules = self.0.iter().filter(|rule| rule.accounts.iter().any(|one| one == account));
         let permissions = rules.flat_map(|rule| {
             let resources = rule.resources.iter();
             resources.flat_map(|resource| {
-                rule.verbs
-                    .iter()
-                    .map(move |verb| format!("{verb} {resource}"))
+                rule.verbs.iter().map(move |verb| format!("{verb} {resource}"))
             })
         });
-        permissions
-            .filter(|permission| !used.contains(permission))
-            .collect()
+        permissions.filter(|permission| !used.contains(permission)).collect()
     }
 }
 
@@ -151,7 +142,5 @@ fn verb(call: &Call, target: &Target) -> &'static str {
 
 fn texts(list: &Value) -> Vec<String> {
     let texts = list.as_array().into_iter().flatten();
-    texts
-        .map(|text| text.as_str().unwrap().to_owned())
-        .collect()
+    texts.map(|text| text.as_str().unwrap().to_owned()).collect()
 }

@@ -59,12 +59,7 @@ pub(super) struct Failure {
 
 impl Failure {
     pub(super) fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason,
-            message: message.into(),
-            retry_after: None,
-        }
+        Self { code, reason, message: message.into(), retry_after: None }
     }
 
     fn ordered(code: u16, retry_after: Option<u32>) -> Self {
@@ -74,10 +69,7 @@ impl Failure {
             429 => "TooManyRequests",
             _ => "InternalError",
         };
-        Self {
-            retry_after,
-            ..Self::new(code, reason, "as ordered by the test")
-        }
+        Self { retry_after, ..Self::new(code, reason, "as ordered by the test") }
     }
 
     pub(super) fn gone(version: u64, forgotten: u64) -> Self {
@@ -96,10 +88,7 @@ impl Failure {
 
 impl Call {
     fn parameter(&self, name: &str) -> Option<&str> {
-        self.query
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
+        self.query.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     pub(super) fn number(&self, name: &str) -> Option<u64> {
@@ -107,8 +96,7 @@ impl Call {
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {
-        self.parameter(name)
-            .is_some_and(|value| value == "true" || value == "1")
+        self.parameter(name).is_some_and(|value| value == "true" || value == "1")
     }
 
     fn lists_at_once(&self) -> bool {
@@ -227,19 +215,13 @@ fn admitted(rules: &Rules, storage: &mut Storage, call: &Call) -> Result<Answer,
 fn serve(storage: &mut Storage, call: &Call, account: Option<&str>) -> Result<Answer, Failure> {
     let not_found = || Failure::new(404, "NotFound", format!("{} not found", call.path));
     let target = Target::parse(&call.path).ok_or_else(not_found)?;
-    let admission = Admission {
-        call,
-        target: &target,
-        account,
-    };
+    let admission = Admission { call, target: &target, account };
     let Some(name) = target.name.clone() else {
         return match call.method.as_str() {
             "GET" if call.flag("watch") => Ok(Answer::Watch(Subscription {
                 resource: target.resource,
                 selector: call.selector(&target),
-                version: call
-                    .number("resourceVersion")
-                    .filter(|version| *version > 0),
+                version: call.number("resourceVersion").filter(|version| *version > 0),
                 bookmarks: call.flag("allowWatchBookmarks"),
                 metadata_only: call.wants_metadata(),
                 seconds: call.number("timeoutSeconds"),
@@ -248,9 +230,8 @@ fn serve(storage: &mut Storage, call: &Call, account: Option<&str>) -> Result<An
             "POST" => create(storage, &admission),
             "DELETE" => {
                 let selector = call.selector(&target);
-                let selected = storage
-                    .list(target.resource)
-                    .filter(|(_, object)| selector.matches(object));
+                let selected =
+                    storage.list(target.resource).filter(|(_, object)| selector.matches(object));
                 let keys: Vec<Key> = selected.map(|(key, _)| key.clone()).collect();
                 for key in &keys {
                     storage.delete(target.resource, key);
@@ -262,24 +243,16 @@ fn serve(storage: &mut Storage, call: &Call, account: Option<&str>) -> Result<An
     };
     let key = (target.namespace.clone().unwrap_or_default(), name);
     let done = match call.method.as_str() {
-        "GET" => storage
-            .get(target.resource, &key)
-            .cloned()
-            .ok_or_else(not_found)?,
+        "GET" => storage.get(target.resource, &key).cloned().ok_or_else(not_found)?,
         "DELETE" => {
             let before = storage.get(target.resource, &key).ok_or_else(not_found)?;
             let wanted = serde_json::from_slice::<Value>(&call.body).unwrap_or_default();
             check(&wanted["preconditions"], &before["metadata"])?;
             admission.check(Some(before), None)?;
-            storage
-                .delete(target.resource, &key)
-                .ok_or_else(not_found)?
+            storage.delete(target.resource, &key).ok_or_else(not_found)?
         }
         "PUT" => {
-            let before = storage
-                .get(target.resource, &key)
-                .ok_or_else(not_found)?
-                .clone();
+            let before = storage.get(target.resource, &key).ok_or_else(not_found)?.clone();
             let object = body(call)?;
             check(&object["metadata"], &before["metadata"])?;
             update(storage, &admission, key, &before, object)?
@@ -310,16 +283,9 @@ fn check(wanted: &Value, meta: &Value) -> Result<(), Failure> {
 fn create(storage: &mut Storage, admission: &Admission<'_>) -> Result<Answer, Failure> {
     let Admission { call, target, .. } = *admission;
     let mut object = body(call)?;
-    let name = object["metadata"]["name"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     if name.is_empty() {
-        return Err(Failure::new(
-            422,
-            "Invalid",
-            "metadata.name: Required value",
-        ));
+        return Err(Failure::new(422, "Invalid", "metadata.name: Required value"));
     }
     let key = (target.namespace.clone().unwrap_or_default(), name);
     if let Some(before) = storage.get(target.resource, &key) {
@@ -327,10 +293,7 @@ fn create(storage: &mut Storage, admission: &Admission<'_>) -> Result<Answer, Fa
             Value::Null => "",
             _ => "object is being deleted: ",
         };
-        let message = format!(
-            "{going}{} {:?} already exists",
-            target.resource.plural, key.1
-        );
+        let message = format!("{going}{} {:?} already exists", target.resource.plural, key.1);
         return Err(Failure::new(409, "AlreadyExists", message));
     }
     if target.resource.has_status
@@ -394,11 +357,7 @@ fn patch(storage: &mut Storage, admission: &Admission<'_>, key: Key) -> Result<A
     let is_apply = call.content_type.starts_with("application/apply-patch");
     let Some(before) = before else {
         if !is_apply {
-            return Err(Failure::new(
-                404,
-                "NotFound",
-                format!("{} not found", call.path),
-            ));
+            return Err(Failure::new(404, "NotFound", format!("{} not found", call.path)));
         }
         if let Some(uid) = patch["metadata"]["uid"].as_str() {
             let message = format!(
@@ -446,16 +405,11 @@ fn applier<'a>(call: &'a Call, target: &Target) -> Applier<'a> {
 /// so far.
 fn list(storage: &Storage, call: &Call, target: &Target) -> Result<Answer, Failure> {
     let selector = call.selector(target);
-    let limit = call
-        .number("limit")
-        .map_or(usize::MAX, |limit| limit.max(1) as usize);
+    let limit = call.number("limit").map_or(usize::MAX, |limit| limit.max(1) as usize);
     let token = call.parameter("continue").and_then(|token| {
         let (version, key) = token.split_once(':')?;
         let (namespace, name) = key.split_once('/')?;
-        Some((
-            version.parse::<u64>().ok()?,
-            (namespace.to_owned(), name.to_owned()),
-        ))
+        Some((version.parse::<u64>().ok()?, (namespace.to_owned(), name.to_owned())))
     });
     let (version, after) = match token {
         Some((version, _)) if version < storage.forgotten() => {
@@ -483,15 +437,9 @@ fn list(storage: &Storage, call: &Call, target: &Target) -> Result<Answer, Failu
         _ => String::new(),
     };
     let (api_version, kind) = if call.wants_metadata() {
-        (
-            "meta.k8s.io/v1".to_owned(),
-            "PartialObjectMetadataList".to_owned(),
-        )
+        ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
     } else {
-        (
-            target.resource.api_version(),
-            format!("{}List", target.resource.kind),
-        )
+        (target.resource.api_version(), format!("{}List", target.resource.kind))
     };
     let list = json!({
         "apiVersion": api_version, "kind": kind,
@@ -502,11 +450,7 @@ fn list(storage: &Storage, call: &Call, target: &Target) -> Result<Answer, Failu
 }
 
 fn partial(call: &Call, object: Value) -> Value {
-    if call.wants_metadata() {
-        metadata_of(&object)
-    } else {
-        object
-    }
+    if call.wants_metadata() { metadata_of(&object) } else { object }
 }
 
 /// The metadata of an object.

@@ -19,44 +19,19 @@ const fn resource(
     namespaced: bool,
     has_status: bool,
 ) -> Resource {
-    Resource {
-        group,
-        version: "v1",
-        plural,
-        kind,
-        namespaced,
-        has_status,
-    }
+    Resource { group, version: "v1", plural, kind, namespaced, has_status }
 }
 
 const OVN: &str = "k8s.ovn.org";
 
 static RESOURCES: [Resource; 20] = [
-    resource(
-        "networking.k8s.io",
-        "networkpolicies",
-        "NetworkPolicy",
-        true,
-        false,
-    ),
+    resource("networking.k8s.io", "networkpolicies", "NetworkPolicy", true, false),
     Resource {
         version: "v1beta1",
-        ..resource(
-            "k8s.cni.cncf.io",
-            "multi-networkpolicies",
-            "MultiNetworkPolicy",
-            true,
-            false,
-        )
+        ..resource("k8s.cni.cncf.io", "multi-networkpolicies", "MultiNetworkPolicy", true, false)
     },
     resource(OVN, "egressfirewalls", "EgressFirewall", true, true),
-    resource(
-        OVN,
-        "routeadvertisements",
-        "RouteAdvertisements",
-        false,
-        true,
-    ),
+    resource(OVN, "routeadvertisements", "RouteAdvertisements", false, true),
     resource(OVN, "vteps", "VTEP", false, true),
     Resource {
         version: "v1alpha1",
@@ -67,13 +42,7 @@ static RESOURCES: [Resource; 20] = [
     resource("", "services", "Service", true, true),
     resource("", "pods", "Pod", true, true),
     resource("", "configmaps", "ConfigMap", true, false),
-    resource(
-        "discovery.k8s.io",
-        "endpointslices",
-        "EndpointSlice",
-        true,
-        false,
-    ),
+    resource("discovery.k8s.io", "endpointslices", "EndpointSlice", true, false),
     resource("coordination.k8s.io", "leases", "Lease", true, false),
     resource(
         "apiextensions.k8s.io",
@@ -83,20 +52,8 @@ static RESOURCES: [Resource; 20] = [
         true,
     ),
     resource("events.k8s.io", "events", "Event", true, false),
-    resource(
-        OVN,
-        "clusternetworkconnects",
-        "ClusterNetworkConnect",
-        false,
-        true,
-    ),
-    resource(
-        OVN,
-        "clusteruserdefinednetworks",
-        "ClusterUserDefinedNetwork",
-        false,
-        true,
-    ),
+    resource(OVN, "clusternetworkconnects", "ClusterNetworkConnect", false, true),
+    resource(OVN, "clusteruserdefinednetworks", "ClusterUserDefinedNetwork", false, true),
     resource(OVN, "egressips", "EgressIP", false, false),
     resource(OVN, "userdefinednetworks", "UserDefinedNetwork", true, true),
     resource(
@@ -157,11 +114,6 @@ impl Target {
             [name, "status"] => (Some((*name).to_owned()), true),
             _ => return None,
         };
-        Some(Self {
-            resource: of(plural)?,
-            namespace,
-            name,
-            status,
-        })
+        Some(Self { resource: of(plural)?, namespace, name, status })
     }
 }

@@ -19,9 +19,7 @@ impl Selector {
                 .all(|requirement| matches(requirement, |key| meta["labels"][key].as_str()))
             && requirements(&self.fields).all(|requirement| {
                 matches(requirement, |path| {
-                    object
-                        .pointer(&format!("/{}", path.replace('.', "/")))?
-                        .as_str()
+                    object.pointer(&format!("/{}", path.replace('.', "/")))?.as_str()
                 })
             })
     }

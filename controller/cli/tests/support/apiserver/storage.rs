@@ -53,10 +53,7 @@ impl Storage {
     }
 
     pub(super) fn back_up(&self) -> Backup {
-        Backup {
-            version: self.version,
-            objects: self.objects.clone(),
-        }
+        Backup { version: self.version, objects: self.objects.clone() }
     }
 
     /// Goes back to the objects and the version of a backup.
@@ -82,12 +79,8 @@ impl Storage {
         resource: &'static Resource,
         version: u64,
     ) -> impl Iterator<Item = &Change> {
-        let at = self
-            .history
-            .partition_point(|change| change.version <= version);
-        self.history[at..]
-            .iter()
-            .filter(move |change| change.resource == resource)
+        let at = self.history.partition_point(|change| change.version <= version);
+        self.history[at..].iter().filter(move |change| change.resource == resource)
     }
 
     /// Stores a new object, with the fields that an API server adds.
@@ -125,20 +118,12 @@ impl Storage {
         mut object: Value,
     ) -> Value {
         let before = self.objects[resource][&key].clone();
-        for field in [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "resourceVersion",
-            "generation",
-        ] {
+        for field in
+            ["uid", "creationTimestamp", "deletionTimestamp", "resourceVersion", "generation"]
+        {
             match before["metadata"].get(field) {
                 Some(value) => object["metadata"][field] = value.clone(),
-                None => drop(
-                    object["metadata"]
-                        .as_object_mut()
-                        .map(|meta| meta.remove(field)),
-                ),
+                None => drop(object["metadata"].as_object_mut().map(|meta| meta.remove(field))),
             }
         }
         if object == before {
@@ -195,10 +180,7 @@ impl Storage {
     ) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
-        self.objects
-            .entry(resource)
-            .or_default()
-            .insert(key, object.clone());
+        self.objects.entry(resource).or_default().insert(key, object.clone());
         self.history.push(Change {
             version: self.version,
             resource,

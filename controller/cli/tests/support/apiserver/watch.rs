@@ -171,10 +171,6 @@ impl Running {
 }
 
 fn append(type_: &str, object: &Value, text: &mut Vec<u8>) {
-    text.extend(
-        json!({"type": type_, "object": object})
-            .to_string()
-            .into_bytes(),
-    );
+    text.extend(json!({"type": type_, "object": object}).to_string().into_bytes());
     text.push(b'\n');
 }

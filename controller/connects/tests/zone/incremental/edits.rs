@@ -57,20 +57,15 @@ pub(super) fn edit_row(world: &mut World, place: usize, what: Edit) {
             world.edit_nth::<LogicalRouterPort>(place, |port| port.external_ids.clear());
         }
         Edit::PortNetwork => world.edit_nth::<LogicalRouterPort>(place, |port| {
-            port.external_ids
-                .insert("network-id".to_owned(), "77".to_owned());
+            port.external_ids.insert("network-id".to_owned(), "77".to_owned());
         }),
         Edit::Route => world.edit_nth::<LogicalRouterStaticRoute>(place, |route| {
             "192.0.2.1".clone_into(&mut route.nexthop);
-            route
-                .external_ids
-                .insert("node-id".to_owned(), "x".to_owned());
+            route.external_ids.insert("node-id".to_owned(), "x".to_owned());
         }),
         Edit::RouteTwice => {
             let routes = world.rows::<LogicalRouterStaticRoute>();
-            let is_there = world
-                .names::<LogicalRouter>()
-                .contains(&"connect_router_c".to_owned());
+            let is_there = world.names::<LogicalRouter>().contains(&"connect_router_c".to_owned());
             if !routes.is_empty() && is_there {
                 let route = routes[place % routes.len()].clone();
                 world.insert_held::<LogicalRouter, _>(
@@ -87,23 +82,16 @@ pub(super) fn edit_row(world: &mut World, place: usize, what: Edit) {
         }),
         Edit::Policy => world.edit_nth::<LogicalRouterPolicy>(place, |policy| {
             policy.priority = 1;
-            policy
-                .external_ids
-                .insert("k8s.ovn.org/id".to_owned(), "x".to_owned());
+            policy.external_ids.insert("k8s.ovn.org/id".to_owned(), "x".to_owned());
         }),
         Edit::Router => world.edit_nth::<LogicalRouter>(place, |router| {
-            router
-                .options
-                .insert("requested-tnl-key".to_owned(), "9".to_owned());
+            router.options.insert("requested-tnl-key".to_owned(), "9".to_owned());
         }),
         Edit::RouterOwner => {
             world.edit_nth::<LogicalRouter>(place, |router| router.external_ids.clear());
         }
         Edit::RouterAway => {
-            if world
-                .names::<LogicalRouter>()
-                .contains(&"connect_router_c".to_owned())
-            {
+            if world.names::<LogicalRouter>().contains(&"connect_router_c".to_owned()) {
                 world.delete::<LogicalRouter>("connect_router_c");
             }
         }

@@ -21,11 +21,8 @@ const NETWORKS: [(&str, i64, &str); 5] = [
     ("cluster_udn", 3, "10.3.0.0/16"),
     ("cluster_udn_n2", 12, "10.12.0.0/16"),
 ];
-const CONNECTIVITY: [&[&str]; 3] = [
-    &["PodNetwork"],
-    &["ServiceNetwork"],
-    &["PodNetwork", "ServiceNetwork"],
-];
+const CONNECTIVITY: [&[&str]; 3] =
+    [&["PodNetwork"], &["ServiceNetwork"], &["PodNetwork", "ServiceNetwork"]];
 const CONNECTS: [&str; 2] = ["c", "d"];
 
 /// Something that happens to the cluster or to the database.
@@ -169,10 +166,7 @@ fn put_connect(world: &mut World, connect: usize, connectivity: usize, networks:
             let block = place as i64 + 8 * i64::from(shift);
             let length = if id < 10 { 24 } else { 31 };
             let owner = if id < 10 { "layer3" } else { "layer2" };
-            (
-                format!("{owner}_{id}"),
-                format!("172.{}.{block}.0/{length}", 16 + second),
-            )
+            (format!("{owner}_{id}"), format!("172.{}.{block}.0/{length}", 16 + second))
         })
         .collect();
     let subnets: Vec<(&str, &str)> = subnets.iter().map(|(a, b)| (&**a, &**b)).collect();
@@ -210,11 +204,7 @@ pub(super) fn happen(world: &mut World, event: &Event) {
                 node.chassis_id = chassis.map(|number| format!("chassis-{number}"));
             }
         }
-        Event::Subnet {
-            node,
-            network,
-            number,
-        } => {
+        Event::Subnet { node, network, number } => {
             let (name, id, _) = NETWORKS[network];
             if let Some(node) = node_of(world, node) {
                 node.subnets.remove(name);
@@ -224,10 +214,7 @@ pub(super) fn happen(world: &mut World, event: &Event) {
                 }
             }
         }
-        Event::UnreadableId {
-            node,
-            is_unreadable,
-        } => {
+        Event::UnreadableId { node, is_unreadable } => {
             if let Some(node) = node_of(world, node) {
                 node.id = node.id.filter(|_| !is_unreadable);
                 node.unreadable.id = is_unreadable;
@@ -239,8 +226,7 @@ pub(super) fn happen(world: &mut World, event: &Event) {
             let unreadable: BTreeSet<String> =
                 unreadable.map(|(_, (name, ..))| name.to_owned()).collect();
             if let Some(node) = node_of(world, node) {
-                node.subnets
-                    .retain(|network, _| !unreadable.contains(network));
+                node.subnets.retain(|network, _| !unreadable.contains(network));
                 node.unreadable.subnets = match networks {
                     7 => UnreadableSubnets::All,
                     _ => UnreadableSubnets::Networks(unreadable),
@@ -249,9 +235,7 @@ pub(super) fn happen(world: &mut World, event: &Event) {
         }
         Event::PutNetwork { network } => {
             let (name, ..) = NETWORKS[network];
-            world
-                .networks
-                .insert(name.to_owned(), base().networks[name].clone());
+            world.networks.insert(name.to_owned(), base().networks[name].clone());
             refresh_networks(world);
         }
         Event::RemoveNetwork { network } => world.forget_network(NETWORKS[network].0),
@@ -266,18 +250,13 @@ pub(super) fn happen(world: &mut World, event: &Event) {
             }
         }
         Event::Active { network, nodes } => {
-            let nodes = (0..4)
-                .filter(|place| nodes & (1 << place) != 0)
-                .map(node_name);
+            let nodes = (0..4).filter(|place| nodes & (1 << place) != 0).map(node_name);
             let name = NETWORKS[network].0.to_owned();
             world.inputs.limited.insert(name, nodes.collect());
         }
-        Event::PutConnect {
-            connect,
-            connectivity,
-            networks,
-            shift,
-        } => put_connect(world, connect, connectivity, networks, shift),
+        Event::PutConnect { connect, connectivity, networks, shift } => {
+            put_connect(world, connect, connectivity, networks, shift)
+        }
         Event::RemoveConnect { connect } => {
             world.inputs.connects.remove(CONNECTS[connect]);
         }
@@ -297,18 +276,13 @@ pub(super) fn happen(world: &mut World, event: &Event) {
             world.add_load_balancer(NETWORKS[network].0, "ns/web");
         }
         Event::NoLoadBalancer => delete_first::<LoadBalancer>(world),
-        Event::Place {
-            network,
-            router,
-            is_there,
-        } => place(world, NETWORKS[network].0, router, is_there),
+        Event::Place { network, router, is_there } => {
+            place(world, NETWORKS[network].0, router, is_there)
+        }
         Event::NoCopp => delete_first::<Copp>(world),
         Event::PutCopp => {
             if world.count::<Copp>() == 0 {
-                world.insert(&Copp {
-                    name: "ovnkube-default".to_owned(),
-                    ..Copp::default()
-                });
+                world.insert(&Copp { name: "ovnkube-default".to_owned(), ..Copp::default() });
             }
         }
         Event::Edit { place, what } => edit_row(world, place, what),
@@ -336,10 +310,7 @@ fn delete_first<T: TableRow>(world: &mut World) {
 }
 
 fn place(world: &mut World, network: &str, router: bool, is_there: bool) {
-    let (_, id, _) = NETWORKS
-        .into_iter()
-        .find(|(name, ..)| *name == network)
-        .unwrap();
+    let (_, id, _) = NETWORKS.into_iter().find(|(name, ..)| *name == network).unwrap();
     let suffix = match (id < 10, router) {
         (true, true) => "ovn_cluster_router",
         (true, false) => "n1",
@@ -354,16 +325,10 @@ fn place(world: &mut World, network: &str, router: bool, is_there: bool) {
     };
     match (there, is_there, router) {
         (false, true, true) => {
-            world.insert(&LogicalRouter {
-                name,
-                ..LogicalRouter::default()
-            });
+            world.insert(&LogicalRouter { name, ..LogicalRouter::default() });
         }
         (false, true, false) => {
-            world.insert(&LogicalSwitch {
-                name,
-                ..LogicalSwitch::default()
-            });
+            world.insert(&LogicalSwitch { name, ..LogicalSwitch::default() });
         }
         (true, false, true) => world.delete::<LogicalRouter>(&name),
         (true, false, false) => world.delete::<LogicalSwitch>(&name),
@@ -380,8 +345,7 @@ fn foreign_port(world: &mut World, network: &str, is_there: bool) {
     }
     world.edit::<LogicalRouterPort>(&name, |port| {
         if is_there {
-            port.external_ids
-                .insert(owner_controller.to_owned(), "another-owner".to_owned());
+            port.external_ids.insert(owner_controller.to_owned(), "another-owner".to_owned());
         } else {
             port.external_ids.remove(owner_controller);
         }

@@ -134,8 +134,7 @@ impl EventPublisher {
 
     fn begin(&mut self, event: QueuedEvent) {
         let now = Timestamp::now();
-        self.published
-            .retain(|_, event| now.duration_since(event.last) < SERIES_WINDOW);
+        self.published.retain(|_, event| now.duration_since(event.last) < SERIES_WINDOW);
         let (request_name, queued_at) = (event.request_name(), event.queued_at);
         let key = EventKey {
             uid: event.regarding.uid.clone(),
@@ -151,13 +150,8 @@ impl EventPublisher {
             Box::pin(async move { writer.create(&event, now, queued_at).await })
         };
         let name = request_name.clone();
-        let request = async move {
-            PublishAnswer {
-                request_name: name,
-                key,
-                result: written.await,
-            }
-        };
+        let request =
+            async move { PublishAnswer { request_name: name, key, result: written.await } };
         self.requests.begin(request_name, false, request);
     }
 
@@ -226,14 +220,8 @@ impl EventWriter {
         let params = PostParams::default();
         let namespace = event.namespace().unwrap_or_default();
         let api = Api::namespaced(self.client.clone(), &namespace);
-        self.retry_until_done(queued_at, || api.create(&params, event))
-            .await?;
-        Ok(PublishedEvent {
-            namespace,
-            name: event.name_any(),
-            count: 1,
-            last: now,
-        })
+        self.retry_until_done(queued_at, || api.create(&params, event)).await?;
+        Ok(PublishedEvent { namespace, name: event.name_any(), count: 1, last: now })
     }
 
     /// Counts a repetition of an event in its series.
@@ -243,20 +231,12 @@ impl EventWriter {
         now: Timestamp,
         queued_at: Instant,
     ) -> Result<PublishedEvent, String> {
-        let counted = PublishedEvent {
-            count: former.count + 1,
-            last: now,
-            ..former
-        };
-        let series = EventSeries {
-            count: counted.count,
-            last_observed_time: MicroTime(now),
-        };
+        let counted = PublishedEvent { count: former.count + 1, last: now, ..former };
+        let series = EventSeries { count: counted.count, last_observed_time: MicroTime(now) };
         let patch = Patch::Merge(json!({"series": series}));
         let (params, name) = (PatchParams::default(), &counted.name);
         let api = Api::<Event>::namespaced(self.client.clone(), &counted.namespace);
-        self.retry_until_done(queued_at, || api.patch(name, &params, &patch))
-            .await?;
+        self.retry_until_done(queued_at, || api.patch(name, &params, &patch)).await?;
         Ok(counted)
     }
 

@@ -40,12 +40,7 @@ pub(crate) fn reports_about<'a>(
     let revision = ConnectRevision::of(connect);
     let mut collected = CollectedReports::default();
     let about = &mut collected.reports;
-    for ZoneNode {
-        name: zone,
-        is_unmanaged,
-        state,
-    } in nodes
-    {
+    for ZoneNode { name: zone, is_unmanaged, state } in nodes {
         if is_unmanaged {
             about.unmanaged.push(zone);
             continue;
@@ -104,12 +99,7 @@ mod tests {
         let text = r#"{"uid":"u","networks":2,"ports":6,"more":0,"else":[]}"#;
         old.data = Some([("c".to_owned(), text.to_owned())].into());
         let old = seen_report(old);
-        let reports = [
-            ("n1", &*current),
-            ("n2", &*former),
-            ("n3", &*another),
-            ("n4", &*old),
-        ];
+        let reports = [("n1", &*current), ("n2", &*former), ("n3", &*another), ("n4", &*old)];
         let reports = reports.into();
         let nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
         let inputs = InputDigest::default();
@@ -133,12 +123,7 @@ mod tests {
         let (current, former) = (report_about(&present), report_about(&other));
         let lost = ConnectSummary::unreachable(&seen, None);
         let lost = seen_report(written(&[("c", lost)]));
-        let reports = [
-            ("n1", &*current),
-            ("n2", &*former),
-            ("n3", &*current),
-            ("n4", &*lost),
-        ];
+        let reports = [("n1", &*current), ("n2", &*former), ("n3", &*current), ("n4", &*lost)];
         let reports = reports.into();
         let mut nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
         nodes[2].state = ZoneState::NotRunning;
@@ -158,11 +143,7 @@ mod tests {
     }
 
     fn running(name: &str) -> ZoneNode<'_> {
-        ZoneNode {
-            name,
-            is_unmanaged: false,
-            state: ZoneState::Running,
-        }
+        ZoneNode { name, is_unmanaged: false, state: ZoneState::Running }
     }
 
     fn names<'a>(summaries: &[(&'a str, &ZoneSummary)]) -> Vec<&'a str> {

@@ -44,9 +44,7 @@ fn digests_of(nodes: &Objects<Node>) -> NodeDigests {
 
 #[test]
 fn the_digest_follows_everything_that_rows_follow_from() {
-    let networks: Networks = [network("red", 1), network("blue", 2)]
-        .into_iter()
-        .collect();
+    let networks: Networks = [network("red", 1), network("blue", 2)].into_iter().collect();
     let owners = ["layer3_1".parse().unwrap()];
     let mut nodes = Objects::default();
     put(&mut nodes, "n1", &annotations(1, "c1", "10.1.1.0/24"));
@@ -71,10 +69,9 @@ fn the_digest_follows_everything_that_rows_follow_from() {
     kept.update(&nodes);
     assert_eq!(kept.digest_of(owners, &networks), all[0]);
     let mut changed = network("red", 1);
-    changed.pod_subnets.push(PodSubnet {
-        cidr: "10.1.0.0/16".parse().unwrap(),
-        host_prefix: Some(24),
-    });
+    changed
+        .pod_subnets
+        .push(PodSubnet { cidr: "10.1.0.0/16".parse().unwrap(), host_prefix: Some(24) });
     for networks in [[changed].into_iter().collect(), Networks::default()] {
         let digest = kept.digest_of(owners, &networks);
         assert!(!all.contains(&digest));
@@ -104,9 +101,7 @@ fn the_digest_ignores_fields_without_influence_on_rows() {
 
 #[test]
 fn a_newly_connected_network_is_added() {
-    let networks: Networks = [network("red", 1), network("blue", 2)]
-        .into_iter()
-        .collect();
+    let networks: Networks = [network("red", 1), network("blue", 2)].into_iter().collect();
     let owners = ["layer3_1".parse().unwrap(), "layer3_2".parse().unwrap()];
     let mut nodes = Objects::default();
     put(&mut nodes, "n1", &annotations(1, "c1", "10.1.1.0/24"));
@@ -115,14 +110,8 @@ fn a_newly_connected_network_is_added() {
     early.set_connected(&both);
     early.update(&nodes);
     let mut late = digests_of(&nodes);
-    assert_ne!(
-        late.digest_of(owners, &networks),
-        early.digest_of(owners, &networks)
-    );
+    assert_ne!(late.digest_of(owners, &networks), early.digest_of(owners, &networks));
     late.set_connected(&both);
     late.update(&nodes);
-    assert_eq!(
-        late.digest_of(owners, &networks),
-        early.digest_of(owners, &networks)
-    );
+    assert_eq!(late.digest_of(owners, &networks), early.digest_of(owners, &networks));
 }

@@ -45,10 +45,7 @@ impl EndpointState {
         let number = self.config.number;
         match &packet.body {
             Body::Solicitation { target, .. } if self.is_neighbour((*target).into()) => {
-                let advertisement = Body::Advertisement {
-                    target: *target,
-                    mac: self.config.mac,
-                };
+                let advertisement = Body::Advertisement { target: *target, mac: self.config.mac };
                 let frame = Frame {
                     destination: from,
                     source: self.config.mac,
@@ -76,21 +73,14 @@ impl EndpointState {
             return;
         }
         let token = Token::of(&packet);
-        let arrival = Arrival {
-            endpoint: number,
-            ttl: packet.ttl,
-            source: packet.source,
-        };
+        let arrival = Arrival { endpoint: number, ttl: packet.ttl, source: packet.source };
         let reply = Event::Reply { ttl: packet.ttl };
         let (source, destination) = (packet.source, packet.destination);
         let answer = |body| self.send_ip(from, destination, source, body);
         match packet.body {
             Body::Echo(echo) if echo.is_request => {
                 self.arrive(token, arrival);
-                answer(Body::Echo(Echo {
-                    is_request: false,
-                    ..echo
-                }));
+                answer(Body::Echo(Echo { is_request: false, ..echo }));
             }
             Body::Udp(udp) if udp.destination_port < FIRST_CLIENT_PORT => {
                 self.arrive(token, arrival);
@@ -136,12 +126,7 @@ impl EndpointState {
         reply: Event,
     ) {
         let number = self.config.number;
-        let packet = IpPacket {
-            source,
-            destination,
-            ttl: TTL,
-            body: Body::Tcp(tcp.clone()),
-        };
+        let packet = IpPacket { source, destination, ttl: TTL, body: Body::Tcp(tcp.clone()) };
         let asked = Token::of(&packet)
             .and_then(|token| Some((token, self.questions.connection_use(token, number, source)?)));
         let Some((token, connection)) = asked else {
@@ -152,16 +137,10 @@ impl EndpointState {
             return self.questions.report(token, number, Event::Refused(reason));
         }
         if connection == ConnectionUse::KeptOpen {
-            return self
-                .questions
-                .report(token, number, Event::Segment(tcp.clone()));
+            return self.questions.report(token, number, Event::Segment(tcp.clone()));
         }
         let is_accepted = tcp.flags & tcp_flag::SYN != 0;
-        let length = if is_accepted {
-            1
-        } else {
-            tcp.data.len() as u32
-        };
+        let length = if is_accepted { 1 } else { tcp.data.len() as u32 };
         let next = Tcp {
             source_port: tcp.destination_port,
             destination_port: tcp.source_port,
@@ -170,17 +149,10 @@ impl EndpointState {
             ..Tcp::default()
         };
         let next = if is_accepted {
-            Tcp {
-                flags: tcp_flag::PSH | tcp_flag::ACK,
-                data: token.data(),
-                ..next
-            }
+            Tcp { flags: tcp_flag::PSH | tcp_flag::ACK, data: token.data(), ..next }
         } else {
             self.questions.report(token, number, reply);
-            Tcp {
-                flags: tcp_flag::FIN | tcp_flag::ACK,
-                ..next
-            }
+            Tcp { flags: tcp_flag::FIN | tcp_flag::ACK, ..next }
         };
         self.send_ip(mac, destination, source, Body::Tcp(next));
     }

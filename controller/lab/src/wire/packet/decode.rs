@@ -20,11 +20,7 @@ impl Frame {
             ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => IpPacket::decode(payload).map(Payload::Ip),
             _ => Some(Payload::Other),
         };
-        Some(Self {
-            destination: array(bytes, 0)?,
-            source: array(bytes, 6)?,
-            payload: payload?,
-        })
+        Some(Self { destination: array(bytes, 0)?, source: array(bytes, 6)?, payload: payload? })
     }
 }
 
@@ -143,9 +139,7 @@ impl Tcp {
     /// Reads a segment. A segment that an ICMP error quotes may be cut off after its sequence
     /// number.
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let header = bytes
-            .get(12)
-            .map_or(0, |offset| usize::from(offset >> 4) * 4);
+        let header = bytes.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4);
         Some(Self {
             source_port: be16(bytes, 0)?,
             destination_port: be16(bytes, 2)?,
@@ -183,10 +177,7 @@ fn echo(is_request: bool, bytes: &[u8]) -> Option<Body> {
 }
 
 fn error(reason: &'static str, bytes: &[u8]) -> Body {
-    Body::Error {
-        reason,
-        quoted: bytes.get(8..).unwrap_or(&[]).to_vec(),
-    }
+    Body::Error { reason, quoted: bytes.get(8..).unwrap_or(&[]).to_vec() }
 }
 
 fn be16(bytes: &[u8], at: usize) -> Option<u16> {

@@ -112,11 +112,7 @@ impl IpPacket {
         };
         let sum = checksum(&[&pseudo_header, &bytes]);
         // UDP has no checksum if the field is zero.
-        let sum = if protocol == PROTOCOL_UDP && sum == 0 {
-            0xffff
-        } else {
-            sum
-        };
+        let sum = if protocol == PROTOCOL_UDP && sum == 0 { 0xffff } else { sum };
         bytes[checksum_at..checksum_at + 2].copy_from_slice(&sum.to_be_bytes());
         (protocol, bytes)
     }
@@ -157,13 +153,8 @@ impl Tcp {
 pub(crate) fn neighbour_request(mac: Mac, source: IpAddr, target: IpAddr) -> Frame {
     let (destination, payload) = match (source, target) {
         (IpAddr::V4(sender), IpAddr::V4(target)) => {
-            let request = Arp {
-                is_request: true,
-                sender_mac: mac,
-                sender,
-                target_mac: [0; 6],
-                target,
-            };
+            let request =
+                Arp { is_request: true, sender_mac: mac, sender, target_mac: [0; 6], target };
             (BROADCAST, Payload::Arp(request))
         }
         (source, target) => {
@@ -176,19 +167,12 @@ pub(crate) fn neighbour_request(mac: Mac, source: IpAddr, target: IpAddr) -> Fra
                 source,
                 destination: IpAddr::from(group),
                 ttl: NEIGHBOUR_HOP_LIMIT,
-                body: Body::Solicitation {
-                    target: octets.into(),
-                    mac,
-                },
+                body: Body::Solicitation { target: octets.into(), mac },
             };
             ([0x33, 0x33, 0xff, x, y, z], Payload::Ip(packet))
         }
     };
-    Frame {
-        destination,
-        source: mac,
-        payload,
-    }
+    Frame { destination, source: mac, payload }
 }
 
 fn neighbour(kind: u8, flags: u8, target: Ipv6Addr, option: u8, mac: Mac) -> Vec<u8> {

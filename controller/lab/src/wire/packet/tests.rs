@@ -13,28 +13,14 @@ fn packet(family: &str, body: Body) -> Frame {
     Frame {
         destination: [2; 6],
         source: MAC,
-        payload: Payload::Ip(IpPacket {
-            source,
-            destination,
-            ttl: 64,
-            body,
-        }),
+        payload: Payload::Ip(IpPacket { source, destination, ttl: 64, body }),
     }
 }
 
 fn bodies() -> Vec<Body> {
     vec![
-        Body::Echo(Echo {
-            is_request: true,
-            id: 7,
-            sequence: 8,
-            data: b"odd".to_vec(),
-        }),
-        Body::Udp(Udp {
-            source_port: 50_000,
-            destination_port: 80,
-            data: b"data".to_vec(),
-        }),
+        Body::Echo(Echo { is_request: true, id: 7, sequence: 8, data: b"odd".to_vec() }),
+        Body::Udp(Udp { source_port: 50_000, destination_port: 80, data: b"data".to_vec() }),
         Body::Tcp(Tcp {
             source_port: 50_000,
             destination_port: 80,
@@ -64,9 +50,7 @@ fn packets_are_read_as_they_were_written() {
 fn the_checksum_over_a_packet_with_its_checksum_is_zero() {
     for family in ["v4", "v6"] {
         for body in bodies() {
-            let Payload::Ip(packet) = packet(family, body).payload else {
-                unreachable!()
-            };
+            let Payload::Ip(packet) = packet(family, body).payload else { unreachable!() };
             let (protocol, bytes) = packet.encode_body();
             let pseudo_header = match protocol {
                 PROTOCOL_ICMP => Vec::new(),
@@ -82,25 +66,17 @@ fn the_checksum_over_a_packet_with_its_checksum_is_zero() {
 
 #[test]
 fn the_solicited_node_address_has_the_last_three_bytes_of_the_target() {
-    let request = neighbour_request(
-        MAC,
-        "fd00::3".parse().unwrap(),
-        "fd00::12:3456".parse().unwrap(),
-    );
+    let request =
+        neighbour_request(MAC, "fd00::3".parse().unwrap(), "fd00::12:3456".parse().unwrap());
     assert_eq!(request.destination, [0x33, 0x33, 0xff, 0x12, 0x34, 0x56]);
-    let Payload::Ip(packet) = request.payload else {
-        unreachable!()
-    };
+    let Payload::Ip(packet) = request.payload else { unreachable!() };
     assert_eq!(packet.destination.to_string(), "ff02::1:ff12:3456");
 }
 
 #[test]
 fn cut_off_frames_are_no_packets_and_do_no_harm() {
-    let mut frames = vec![neighbour_request(
-        MAC,
-        "10.0.0.3".parse().unwrap(),
-        "10.0.0.1".parse().unwrap(),
-    )];
+    let mut frames =
+        vec![neighbour_request(MAC, "10.0.0.3".parse().unwrap(), "10.0.0.1".parse().unwrap())];
     for family in ["v4", "v6"] {
         frames.extend(bodies().into_iter().map(|body| packet(family, body)));
     }
@@ -120,17 +96,8 @@ fn a_geneve_packet_has_its_vni_and_inner_frame() {
     let mut data = vec![2, 0, 0x65, 0x58, 0xff, 0x00, 0x23, 0];
     data.extend([0; 8]);
     data.extend(&inner);
-    let outer = packet(
-        "v4",
-        Body::Udp(Udp {
-            source_port: 1,
-            destination_port: GENEVE_PORT,
-            data,
-        }),
-    );
-    assert_eq!(
-        decode_geneve(&outer.encode()),
-        Some((0x00ff_0023, inner.as_slice()))
-    );
+    let outer =
+        packet("v4", Body::Udp(Udp { source_port: 1, destination_port: GENEVE_PORT, data }));
+    assert_eq!(decode_geneve(&outer.encode()), Some((0x00ff_0023, inner.as_slice())));
     assert_eq!(decode_geneve(&inner), None);
 }

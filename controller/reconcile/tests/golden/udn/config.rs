@@ -41,17 +41,12 @@ pub(crate) fn settings(config: &Config) -> Result<ClusterSettings, String> {
     let port = |text: &str| text.parse().map_err(|_| format!("port {text:?}"));
     let range = range.map(|(first, last)| Ok::<_, String>((port(first)?, port(last)?)));
     let cluster_subnet = |text: &String| {
-        let at = text
-            .match_indices('/')
-            .nth(1)
-            .map_or(text.len(), |(at, _)| at);
+        let at = text.match_indices('/').nth(1).map_or(text.len(), |(at, _)| at);
         let subnet = text[..at].parse::<IpNet>();
         subnet.map_err(|_| format!("cluster subnet {text:?}"))
     };
     Ok(ClusterSettings {
-        families: families
-            .filter_map(|(runs, family)| runs.then_some(family))
-            .collect(),
+        families: families.filter_map(|(runs, family)| runs.then_some(family)).collect(),
         mtu: config.mtu,
         cluster_subnets: config
             .cluster_subnets

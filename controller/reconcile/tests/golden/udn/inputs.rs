@@ -118,12 +118,7 @@ impl World {
         }
         let mut activity = network_activity(&pods, &users);
         let grace_period = self.settings.udn_deletion_grace_period;
-        self.rendered.update(
-            &mut activity,
-            &self.node,
-            grace_period,
-            Timestamp::UNIX_EPOCH,
-        );
+        self.rendered.update(&mut activity, &self.node, grace_period, Timestamp::UNIX_EPOCH);
         Ok(Some(activity))
     }
 

@@ -63,10 +63,7 @@ pub(crate) fn run(scenario: &Scenario, pace: Pace) -> Result<Vec<StepResult>, St
             let mut differences = world.play(step)?;
             differences.extend(state.compare(&world)?);
             unnamed::check(&world.northbound.snapshot(), &world.node)?;
-            Ok(StepResult {
-                name: expected.name,
-                differences,
-            })
+            Ok(StepResult { name: expected.name, differences })
         })
         .collect()
 }

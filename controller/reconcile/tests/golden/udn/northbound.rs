@@ -67,20 +67,13 @@ impl Northbound {
         let switches = snapshot.typed::<LogicalSwitch>();
         let mut switches = switches.iter().filter_map(Result::ok);
         let switch = switches.find(|(_, switch)| switch.name == DEFAULT_SWITCH);
-        let mut wanted = LogicalSwitch {
-            name: DEFAULT_SWITCH.to_owned(),
-            ..LogicalSwitch::default()
-        };
+        let mut wanted =
+            LogicalSwitch { name: DEFAULT_SWITCH.to_owned(), ..LogicalSwitch::default() };
         for name in names {
             let known = ports.get(name).copied();
-            let port = LogicalSwitchPort {
-                name: name.clone(),
-                ..LogicalSwitchPort::default()
-            };
+            let port = LogicalSwitchPort { name: name.clone(), ..LogicalSwitchPort::default() };
             let port = known.map_or_else(|| txn.insert(&port), Ok);
-            wanted
-                .ports
-                .insert(port.map_err(|error| error.to_string())?);
+            wanted.ports.insert(port.map_err(|error| error.to_string())?);
         }
         let done = match &switch {
             Some((switch_ref, switch)) => txn.update(*switch_ref, switch, &wanted).map(|_| ()),
@@ -136,11 +129,7 @@ fn label(schema: &TableSchema, row: &Row) -> String {
     let value = |name| text(name).unwrap_or_default();
     let part = |word: &str, name| {
         let value = value(name);
-        if value.is_empty() {
-            value
-        } else {
-            format!(" {word} {value}")
-        }
+        if value.is_empty() { value } else { format!(" {word} {value}") }
     };
     let table = &*schema.name;
     if TABLES_BY_ID.contains(&table) {

@@ -97,18 +97,14 @@ impl Objects {
         let policies = self.typed::<NetworkPolicy>("NetworkPolicy")?;
         let others = self.typed::<MultiNetworkPolicy>("MultiNetworkPolicy")?;
         let policies = policies.iter().map(conversion::network_policy);
-        Ok(policies
-            .chain(others.iter().map(conversion::multi_network_policy))
-            .collect())
+        Ok(policies.chain(others.iter().map(conversion::multi_network_policy)).collect())
     }
 
     pub(super) fn admin_policies(&self) -> Result<Vec<AdminPolicy>, String> {
         let policies = self.typed::<AdminNetworkPolicy>("AdminNetworkPolicy")?;
         let policies = policies.iter().map(conversion::admin_network_policy);
         let baselines = self.typed::<BaselineAdminNetworkPolicy>("BaselineAdminNetworkPolicy")?;
-        let baselines = baselines
-            .iter()
-            .map(conversion::baseline_admin_network_policy);
+        let baselines = baselines.iter().map(conversion::baseline_admin_network_policy);
         Ok(policies.chain(baselines).collect())
     }
 
@@ -119,10 +115,7 @@ impl Objects {
         let firewalls = firewalls.iter().map(|object| {
             let firewall = conversion::egress_firewall(object);
             let version = firewall.version.clone().unwrap_or_default();
-            EgressFirewall {
-                version: Some(version),
-                ..firewall
-            }
+            EgressFirewall { version: Some(version), ..firewall }
         });
         Ok(firewalls.collect())
     }
@@ -174,10 +167,7 @@ impl Objects {
             };
             let annotations = texts("/metadata/annotations")?;
             Ok(AnnotatedNode {
-                name: node["metadata"]["name"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned(),
+                name: node["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
                 labels: texts("/metadata/labels")?.unwrap_or_default(),
                 annotations: annotations.unwrap_or_default(),
             })

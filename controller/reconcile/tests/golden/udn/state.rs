@@ -57,14 +57,8 @@ fn compare_pods(
     let only_in = |one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>| {
         let entries = one.iter();
         let differing = entries.filter(|(pod, networks)| other.get(*pod) != Some(networks));
-        differing
-            .map(|(pod, networks)| format!("{pod} {networks}"))
-            .collect::<Vec<_>>()
+        differing.map(|(pod, networks)| format!("{pod} {networks}")).collect::<Vec<_>>()
     };
     let (missing, extra) = (only_in(expected, found), only_in(found, expected));
-    (missing != extra).then(|| Difference {
-        place: POD_NETWORKS.to_owned(),
-        missing,
-        extra,
-    })
+    (missing != extra).then(|| Difference { place: POD_NETWORKS.to_owned(), missing, extra })
 }

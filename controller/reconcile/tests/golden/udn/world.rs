@@ -108,17 +108,10 @@ impl World {
                 ObjectOp::StopController => self.stop(),
                 ObjectOp::Settle => differences.extend(self.settle()?),
                 ObjectOp::Create { object } => self.objects.put(object)?,
-                ObjectOp::Patch {
-                    kind,
-                    namespace,
-                    name,
-                    patch,
-                } => self.objects.patch(&kind, &namespace, &name, &patch)?,
-                ObjectOp::Delete {
-                    kind,
-                    namespace,
-                    name,
-                } => {
+                ObjectOp::Patch { kind, namespace, name, patch } => {
+                    self.objects.patch(&kind, &namespace, &name, &patch)?
+                }
+                ObjectOp::Delete { kind, namespace, name } => {
                     self.objects.delete(&kind, &namespace, &name)?;
                     // A firewall that comes again is another one.
                     if let Some(objects) = self.former.as_mut().filter(|_| kind == FIREWALL) {
@@ -146,8 +139,7 @@ impl World {
         let addresses = controllers.addresses.allocate(&inputs);
         if !addresses.is_empty() {
             for (pod, networks) in addresses {
-                self.objects
-                    .annotate_pod(pod, POD_NETWORKS, &networks.to_json())?;
+                self.objects.annotate_pod(pod, POD_NETWORKS, &networks.to_json())?;
             }
             inputs = self.inputs()?;
         }

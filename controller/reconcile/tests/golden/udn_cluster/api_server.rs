@@ -167,8 +167,7 @@ impl ApiServer {
     ) -> Result<(), String> {
         let objects = |inventory: &Inventory| -> BTreeMap<ObjectKey, T> {
             let all = T::objects(inventory).iter();
-            all.map(|(key, sourced)| (key.clone(), sourced.object.clone()))
-                .collect()
+            all.map(|(key, sourced)| (key.clone(), sourced.object.clone())).collect()
         };
         self.write_all(&objects(before), &objects(after), changes)
     }
@@ -192,10 +191,7 @@ impl ApiServer {
                 (Some(_), None) => {
                     let no_finalizers = json!({"metadata": {"finalizers": null}});
                     self.patch(&kind, &namespace, &name, &no_finalizers)?;
-                    if self
-                        .objects
-                        .contains_key(&(kind.clone(), namespace.clone(), name.clone()))
-                    {
+                    if self.objects.contains_key(&(kind.clone(), namespace.clone(), name.clone())) {
                         self.delete(&kind, &namespace, &name)?;
                     }
                 }

@@ -51,10 +51,7 @@ pub(crate) fn run(scenario: &Scenario) -> Result<Vec<StepResult>, String> {
             state.extend(expected.cluster);
             let mut differences = world.play(step)?;
             differences.extend(state::compare(&state, &world.api_server));
-            Ok(StepResult {
-                name: expected.name,
-                differences,
-            })
+            Ok(StepResult { name: expected.name, differences })
         })
         .collect()
 }
@@ -72,11 +69,7 @@ impl World {
         for object in &input.objects {
             api_server.create(object.clone())?;
         }
-        Ok(Self {
-            settings: settings(&input.config)?,
-            api_server,
-            manager: None,
-        })
+        Ok(Self { settings: settings(&input.config)?, api_server, manager: None })
     }
 
     /// Applies the ops of a step. The manager comes to rest after each of them.
@@ -97,17 +90,12 @@ impl World {
             ObjectOp::StopController => self.manager = None,
             ObjectOp::Settle => {}
             ObjectOp::Create { object } => self.api_server.create(object)?,
-            ObjectOp::Patch {
-                kind,
-                namespace,
-                name,
-                patch,
-            } => self.api_server.patch(&kind, &namespace, &name, &patch)?,
-            ObjectOp::Delete {
-                kind,
-                namespace,
-                name,
-            } => self.api_server.delete(&kind, &namespace, &name)?,
+            ObjectOp::Patch { kind, namespace, name, patch } => {
+                self.api_server.patch(&kind, &namespace, &name, &patch)?
+            }
+            ObjectOp::Delete { kind, namespace, name } => {
+                self.api_server.delete(&kind, &namespace, &name)?
+            }
         }
         Ok(())
     }

@@ -96,9 +96,7 @@ fn forget_untimed(found: &mut Value, wanted: Option<&Value>) {
     if let Some(Value::Array(conditions)) = found.get_mut("conditions") {
         conditions.retain(|condition| !is_untimed(condition));
         if conditions.is_empty() {
-            found
-                .as_object_mut()
-                .map(|state| state.remove("conditions"));
+            found.as_object_mut().map(|state| state.remove("conditions"));
         }
     }
 }
@@ -110,11 +108,8 @@ fn found(kind: &str, api_server: &ApiServer) -> BTreeMap<String, Value> {
     }
     let objects = api_server.of_kind(kind);
     let states = objects.filter_map(|(namespace, name, object)| {
-        let key = if namespace.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{namespace}/{name}")
-        };
+        let key =
+            if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
         Some((key, state_of(kind, object)?))
     });
     states.collect()
@@ -188,9 +183,7 @@ fn conditions(object: &Value) -> Value {
     let conditions = object["status"]["conditions"].as_array();
     let mut conditions: Vec<Value> = conditions.cloned().unwrap_or_default();
     for condition in &mut conditions {
-        condition
-            .as_object_mut()
-            .map(|condition| condition.remove("lastTransitionTime"));
+        condition.as_object_mut().map(|condition| condition.remove("lastTransitionTime"));
     }
     conditions.sort_by_key(|condition| condition["type"].to_string());
     Value::Array(conditions)
@@ -214,8 +207,5 @@ fn mirrored_slices(api_server: &ApiServer) -> BTreeMap<String, Value> {
         let of_namespace = slices.entry(namespace.to_owned()).or_default();
         of_namespace.push(Value::Object(state));
     }
-    slices
-        .into_iter()
-        .map(|(namespace, slices)| (namespace, Value::Array(slices)))
-        .collect()
+    slices.into_iter().map(|(namespace, slices)| (namespace, Value::Array(slices))).collect()
 }

@@ -79,10 +79,7 @@ impl Northbound {
         let rows = snapshot.table(table).iter();
         let named = rows.filter(|row| *row.get(column) == Datum::scalar(name));
         let operations: Vec<Operation> = named
-            .map(|row| Operation::Delete {
-                table,
-                condition: Condition::uuid(row.uuid),
-            })
+            .map(|row| Operation::Delete { table, condition: Condition::uuid(row.uuid) })
             .collect();
         self.transact(&operations)
     }
@@ -110,12 +107,7 @@ impl Northbound {
                 Ok((id, datum))
             })
             .collect::<Result<Vec<_>, String>>()?;
-        Ok(Operation::Insert {
-            table,
-            uuid,
-            given: None,
-            row: InsertRow::new(schema, values),
-        })
+        Ok(Operation::Insert { table, uuid, given: None, row: InsertRow::new(schema, values) })
     }
 
     fn datum(&self, ty: &ColumnType, value: &Value) -> Result<Datum, String> {

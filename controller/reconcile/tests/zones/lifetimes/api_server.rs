@@ -58,11 +58,7 @@ impl ApiServer {
                 return;
             }
             for field in fields {
-                change_field(
-                    &mut object,
-                    field,
-                    wanted.pointer(field).unwrap_or(&Value::Null),
-                );
+                change_field(&mut object, field, wanted.pointer(field).unwrap_or(&Value::Null));
             }
             (object, existing.position)
         } else {
@@ -119,25 +115,15 @@ impl ApiServer {
         for namespace in ending {
             let inventory = &self.inventory;
             let is_empty = inventory.pods.in_namespace(&namespace).next().is_none()
-                && inventory
-                    .ipam_claims
-                    .in_namespace(&namespace)
-                    .next()
-                    .is_none()
+                && inventory.ipam_claims.in_namespace(&namespace).next().is_none()
                 && inventory
                     .network_attachment_definitions
                     .in_namespace(&namespace)
                     .next()
                     .is_none()
-                && inventory
-                    .user_defined_networks
-                    .in_namespace(&namespace)
-                    .next()
-                    .is_none();
+                && inventory.user_defined_networks.in_namespace(&namespace).next().is_none();
             if is_empty {
-                self.inventory
-                    .namespaces
-                    .remove(&ObjectKey::cluster(namespace));
+                self.inventory.namespaces.remove(&ObjectKey::cluster(namespace));
             }
         }
         self.inventory.warnings.clear();
@@ -181,10 +167,7 @@ fn change_field(object: &mut Value, field: &str, wanted: &Value) {
 
 fn key_of(object: &Value) -> ObjectKey {
     let text = |key: &str| object["metadata"][key].as_str().map(ToOwned::to_owned);
-    ObjectKey {
-        namespace: text("namespace"),
-        name: text("name").unwrap(),
-    }
+    ObjectKey { namespace: text("namespace"), name: text("name").unwrap() }
 }
 
 /// All objects that controllers write.

@@ -168,18 +168,8 @@ fn networks() -> Vec<Template> {
                 layer2("Primary", &["10.10.0.0/16", "fd12::/64"]),
             ],
         ),
-        udn(
-            "blue",
-            "more",
-            &[persistent, layer3("Secondary", &["10.30.0.0/16"])],
-        ),
-        cudn(
-            "wide",
-            &[
-                layer3("Primary", &["10.40.0.0/16"]),
-                layer2("Primary", &["10.41.0.0/16"]),
-            ],
-        ),
+        udn("blue", "more", &[persistent, layer3("Secondary", &["10.30.0.0/16"])]),
+        cudn("wide", &[layer3("Primary", &["10.40.0.0/16"]), layer2("Primary", &["10.41.0.0/16"])]),
         cudn("extra", &[localnet, layer2("Secondary", &["10.70.0.0/16"])]),
     ]
 }
@@ -205,10 +195,7 @@ fn connects() -> Vec<Template> {
     let versions = |name: &str, range: &str| {
         of::<ClusterNetworkConnect>((0..3).map(|at| object(name, range, at)).collect())
     };
-    vec![
-        versions("c", "192.168.0.0/16"),
-        versions("d", "172.20.0.0/16"),
-    ]
+    vec![versions("c", "192.168.0.0/16"), versions("d", "172.20.0.0/16")]
 }
 
 pub(super) fn pod(namespace: &str, name: &str, node: &str, attachment: Option<&str>) -> Template {
@@ -226,11 +213,7 @@ pub(super) fn pod(namespace: &str, name: &str, node: &str, attachment: Option<&s
             "status": {"phase": phase, "podIPs": [{"ip": "10.244.0.3"}]},
         })
     };
-    of::<Pod>(vec![
-        object("web", "Running"),
-        object("db", "Running"),
-        object("web", "Succeeded"),
-    ])
+    of::<Pod>(vec![object("web", "Running"), object("db", "Running"), object("web", "Succeeded")])
 }
 
 fn pods() -> Vec<Template> {
@@ -238,12 +221,7 @@ fn pods() -> Vec<Template> {
         "spec": {"network": "blue_more", "interface": "net1"}});
     vec![
         pod("blue", "a", "n1", None),
-        pod(
-            "blue",
-            "b",
-            "n2",
-            Some(r#"[{"name": "more", "ipam-claim-reference": "claim"}]"#),
-        ),
+        pod("blue", "b", "n2", Some(r#"[{"name": "more", "ipam-claim-reference": "claim"}]"#)),
         pod("green", "a", "n1", Some("extra")),
         pod("green", "b", "n3", None),
         pod("plain", "a", "n1", Some("extra")),

@@ -158,10 +158,8 @@ impl State {
         let mut state = Self::default();
         for (key, connect) in inventory.cluster_network_connects.iter() {
             let spec = &connect.object.spec;
-            let labels = spec.network_selectors[0]
-                .primary_user_defined_network_selector
-                .as_ref()
-                .unwrap();
+            let labels =
+                spec.network_selectors[0].primary_user_defined_network_selector.as_ref().unwrap();
             let selected: BTreeMap<String, &Network> = inventory
                 .namespaces
                 .iter()
@@ -178,11 +176,7 @@ impl State {
                 .map(|network| network.pod_subnets.iter().map(|net| net.cidr).collect())
                 .collect();
             let connect_subnets = spec.connect_subnets.iter();
-            ranges.push(
-                connect_subnets
-                    .map(|net| net.cidr.parse().unwrap())
-                    .collect(),
-            );
+            ranges.push(connect_subnets.map(|net| net.cidr.parse().unwrap()).collect());
             let accepted = if overlap(&ranges) {
                 let mut before = self.0.get(&key.name).cloned().unwrap_or_default();
                 before.namespaces.retain(|name| selected.contains_key(name));
@@ -203,8 +197,7 @@ impl State {
         let open = self.0.values().filter(|accepted| accepted.reaches_pods);
         open.flat_map(|accepted| {
             let all = &accepted.namespaces;
-            all.iter()
-                .flat_map(|one| all.iter().map(|other| (one.clone(), other.clone())))
+            all.iter().flat_map(|one| all.iter().map(|other| (one.clone(), other.clone())))
         })
         .collect()
     }
@@ -244,10 +237,7 @@ impl Observed {
         let mut cluster = Self::new();
         for (template, version) in put {
             let (template, version) = (*template, *version);
-            cluster
-                .happen(Event::Put { template, version })
-                .await
-                .unwrap();
+            cluster.happen(Event::Put { template, version }).await.unwrap();
         }
         cluster.settle().await.unwrap();
         cluster
@@ -260,9 +250,7 @@ impl Observed {
             Event::Delete { template } => super::Event::Delete { template },
             Event::Networks => {
                 let now = world.api.now();
-                world
-                    .manager
-                    .allocate_networks(&mut world.api.inventory, &now);
+                world.manager.allocate_networks(&mut world.api.inventory, &now);
                 world.api.collect_garbage();
                 self.observe();
                 return Ok(());
@@ -293,8 +281,7 @@ impl Observed {
 
     fn observe(&mut self) {
         self.allowed.extend(self.accepted.pairs());
-        self.allowed
-            .extend(self.accepted.after(&self.world).pairs());
+        self.allowed.extend(self.accepted.after(&self.world).pairs());
     }
 
     /// Lets all controllers act until nothing is to be done. What is not accepted is closed then.
@@ -420,24 +407,15 @@ async fn rows_of_a_former_connect_go_if_its_successor_is_not_accepted() {
     for event in [
         Event::Delete { template: connect },
         Event::Manager,
-        Event::Put {
-            template: one,
-            version: 1,
-        },
-        Event::Put {
-            template: connect,
-            version: OF_PODS,
-        },
+        Event::Put { template: one, version: 1 },
+        Event::Put { template: connect, version: OF_PODS },
     ] {
         cluster.happen(event).await.unwrap();
     }
     cluster.settle().await.unwrap();
     // Its router stays, without ports.
     let rows = cluster.connect_rows();
-    assert!(
-        rows.len() == 1 && rows[0].starts_with("Logical_Router connect_router_c|"),
-        "{rows:?}"
-    );
+    assert!(rows.len() == 1 && rows[0].starts_with("Logical_Router connect_router_c|"), "{rows:?}");
 }
 
 #[tokio::test]
@@ -490,10 +468,7 @@ async fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
             );
             // Neither another connectivity nor a restart opens anything.
             for event in [
-                Event::Put {
-                    template: CONNECTS[0],
-                    version: 1 - connectivity,
-                },
+                Event::Put { template: CONNECTS[0], version: 1 - connectivity },
                 Event::ManagerStarts,
                 Event::ZoneStarts(0),
             ] {
@@ -514,23 +489,14 @@ async fn a_network_that_leaves_a_connect_is_closed_although_that_is_not_accepted
     let [one, two, three] = NETWORKS;
     let put = tenants(&[(one, 0), (two, 0), (three, 0)], OF_PODS);
     let deleted = [14, 15, three].map(|template| Event::Delete { template });
-    let deselected = [Event::Put {
-        template: 2,
-        version: 2,
-    }];
+    let deselected = [Event::Put { template: 2, version: 2 }];
     for last in [&deselected[..], &deleted] {
         let mut cluster = Observed::with_objects(&put).await;
         assert_eq!(cluster.open[0].len(), 6);
         // Of the networks t1 and t2 that now overlap, both stay connected; t3 leaves.
         for event in [
-            Event::Put {
-                template: CONNECTS[0],
-                version: 2,
-            },
-            Event::Put {
-                template: one,
-                version: 1,
-            },
+            Event::Put { template: CONNECTS[0], version: 2 },
+            Event::Put { template: one, version: 1 },
         ] {
             cluster.happen(event).await.unwrap();
         }
@@ -541,11 +507,7 @@ async fn a_network_that_leaves_a_connect_is_closed_although_that_is_not_accepted
         }
         cluster.settle().await.unwrap();
         let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-        assert_eq!(
-            cluster.open[0],
-            Pairs::from([pair("t1", "t2"), pair("t2", "t1")]),
-            "{last:?}"
-        );
+        assert_eq!(cluster.open[0], Pairs::from([pair("t1", "t2"), pair("t2", "t1")]), "{last:?}");
         let mut links = cluster.connect_rows().into_iter();
         assert!(!links.any(|row| row.contains("_t3_net")), "{last:?}");
     }
@@ -560,18 +522,9 @@ async fn another_connect_of_overlapping_networks_opens_nothing() {
     let mut cluster = Observed::with_objects(&put).await;
     let before = cluster.connect_rows();
     let template = one;
-    cluster
-        .happen(Event::Put {
-            template,
-            version: 1,
-        })
-        .await
-        .unwrap();
+    cluster.happen(Event::Put { template, version: 1 }).await.unwrap();
     cluster.settle().await.unwrap();
-    assert_eq!(
-        differences(&before, &cluster.connect_rows()),
-        Vec::<String>::new()
-    );
+    assert_eq!(differences(&before, &cluster.connect_rows()), Vec::<String>::new());
     let held = cluster.held("d").await;
     assert!(matches!(held, Some(HeldReason::NotAccepted(_))), "{held:?}");
 }

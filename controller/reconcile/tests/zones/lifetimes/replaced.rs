@@ -25,10 +25,7 @@ fn definitions() -> Vec<Value> {
         layer2("Primary", json!({"subnets": ["fd10::/64"]})),
         layer2("Secondary", json!({"ipam": {"mode": "Disabled"}})),
         layer3("Primary", json!({"subnets": v6})),
-        layer3(
-            "Primary",
-            json!({"subnets": v4, "joinSubnets": ["100.66.0.0/16", "fd98:1::/64"]}),
-        ),
+        layer3("Primary", json!({"subnets": v4, "joinSubnets": ["100.66.0.0/16", "fd98:1::/64"]})),
         layer3("Secondary", json!({"subnets": v4})),
         layer2(
             "Primary",
@@ -58,10 +55,7 @@ async fn a_replaced_network_leaves_nothing() {
         for template in &world.templates {
             let name = &template.versions[0]["metadata"]["name"];
             // Other networks are left out.
-            if !["net", "more", "wide", "extra"]
-                .iter()
-                .any(|other| name == *other)
-            {
+            if !["net", "more", "wide", "extra"].iter().any(|other| name == *other) {
                 world.api.put(template, 0);
             }
         }

@@ -45,9 +45,7 @@ impl Capability for Records {
     const KINDS: &'static [Kind] = &[Kind::Namespaces];
 
     fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            tables: Tables::declare(layout),
-        }
+        Self { tables: Tables::declare(layout) }
     }
 
     fn group(&self, _: &Part) {}

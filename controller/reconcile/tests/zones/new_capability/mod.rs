@@ -35,11 +35,7 @@ impl Northbound for Rejecting {
     async fn commit(&mut self, transaction: Transaction) -> Result<(), CommitError> {
         let mut params = Vec::new();
         transaction.write_params(&mut params);
-        if self.rejects
-            && String::from_utf8(params)
-                .unwrap()
-                .contains(r#""table":"DNS""#)
-        {
+        if self.rejects && String::from_utf8(params).unwrap().contains(r#""table":"DNS""#) {
             let error = OvsdbError::new("constraint violation", "no records");
             let operation = None;
             return Err(OpError { operation, error }.into());
@@ -57,10 +53,7 @@ fn zone() -> ZoneReconciler<Rejecting> {
     let mut uuids = UuidSource::seeded(0);
     let mut all = capabilities(&mut uuids);
     all.push(rows::<Records>(&mut uuids));
-    let northbound = Rejecting {
-        database: Embedded::new(0).unwrap(),
-        rejects: false,
-    };
+    let northbound = Rejecting { database: Embedded::new(0).unwrap(), rejects: false };
     ZoneReconciler::with_capabilities("n1", northbound, uuids, all)
 }
 
@@ -109,9 +102,7 @@ async fn a_capability_of_one_folder_and_one_line_is_reconciled() {
 #[tokio::test]
 async fn its_rows_stay_while_a_namespace_may_be_missing() {
     let mut zone = zone();
-    zone.reconcile(&cluster(&[("blue", "{record: a}")]))
-        .await
-        .unwrap();
+    zone.reconcile(&cluster(&[("blue", "{record: a}")])).await.unwrap();
     let mut unlisted = cluster(&[]);
     unlisted.inventory.unlisted.insert("Namespace");
     zone.reconcile(&unlisted).await.unwrap();
@@ -125,9 +116,7 @@ async fn rows_of_objects_that_are_not_named_are_kept_and_named() {
     let mut zone = zone();
     let both = [("blue", "{record: a}"), ("green", "{record: b}")];
     zone.reconcile(&cluster(&both)).await.unwrap();
-    zone.set_recorded(Some(Arc::new(BTreeSet::from([ObjectName::from(
-        "Namespace green",
-    )]))));
+    zone.set_recorded(Some(Arc::new(BTreeSet::from([ObjectName::from("Namespace green")]))));
     let outcome = zone.reconcile(&cluster(&[])).await.unwrap();
     let kept: Vec<&str> = outcome.kept.iter().map(|row| row.object.as_str()).collect();
     assert_eq!(kept, ["Namespace blue"]);
@@ -139,16 +128,9 @@ async fn a_rejection_has_the_error_of_the_server_and_its_subject() {
     let mut zone = zone();
     zone.northbound_mut().rejects = true;
     let error = zone.reconcile(&cluster(&[("blue", "{record: a}")])).await;
-    let Err(ZoneError::Commit {
-        subject,
-        source: CommitError::Rejected(rejected),
-    }) = error
-    else {
+    let Err(ZoneError::Commit { subject, source: CommitError::Rejected(rejected) }) = error else {
         panic!("{error:?}");
     };
-    assert_eq!(
-        (subject.as_str(), &*rejected.error.tag),
-        ("records", "constraint violation")
-    );
+    assert_eq!((subject.as_str(), &*rejected.error.tag), ("records", "constraint violation"));
     assert_eq!(rejected.error.details.as_deref(), Some("no records"));
 }

@@ -15,12 +15,7 @@ pub(super) struct Tables {
 
 impl Tables {
     pub(super) fn declare(layout: &mut Layout<Part>) -> Self {
-        Self {
-            records: layout
-                .table(Identity::ExternalId(NAMESPACE))
-                .owned_by(owner)
-                .declare(),
-        }
+        Self { records: layout.table(Identity::ExternalId(NAMESPACE)).owned_by(owner).declare() }
     }
 }
 

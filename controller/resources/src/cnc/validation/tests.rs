@@ -28,30 +28,17 @@ fn subnet(cidr: &str, prefix: i32) -> Value {
 
 #[test]
 fn a_good_spec_is_accepted() {
-    assert_eq!(
-        refused("/connectivity", json!(["ServiceNetwork", "PodNetwork"])),
-        [""; 0]
-    );
+    assert_eq!(refused("/connectivity", json!(["ServiceNetwork", "PodNetwork"])), [""; 0]);
     // Problematic later, but accepted here.
-    assert_eq!(
-        refused("/connectSubnets/0", subnet("fd01::/64", 96)),
-        [""; 0]
-    );
-    assert_eq!(
-        refused("/connectSubnets/0", subnet("10.0.0.0/8", 24)),
-        [""; 0]
-    );
+    assert_eq!(refused("/connectSubnets/0", subnet("fd01::/64", 96)), [""; 0]);
+    assert_eq!(refused("/connectSubnets/0", subnet("10.0.0.0/8", 24)), [""; 0]);
 }
 
 #[test]
 fn limits_of_the_schema() {
     let selector = good()["networkSelectors"][0].clone();
     let cases = [
-        (
-            "/networkSelectors",
-            json!([]),
-            "spec.networkSelectors: should have at least 1 items",
-        ),
+        ("/networkSelectors", json!([]), "spec.networkSelectors: should have at least 1 items"),
         (
             "/networkSelectors",
             json!([selector, selector]),
@@ -76,11 +63,7 @@ fn limits_of_the_schema() {
             subnet("fd01::/64", 128),
             "spec.connectSubnets[0].networkPrefix: should be less than or equal to 127",
         ),
-        (
-            "/connectivity",
-            json!([]),
-            "spec.connectivity: should have at least 1 items",
-        ),
+        ("/connectivity", json!([]), "spec.connectivity: should have at least 1 items"),
     ];
     for (pointer, value, expected) in cases {
         assert_eq!(refused(pointer, value), [expected]);
@@ -158,19 +141,8 @@ fn the_rules_in_their_own_words() {
 #[test]
 fn all_violations_are_reported_at_once() {
     let spec = ClusterNetworkConnectSpec::default();
-    let fields: Vec<_> = spec
-        .violations()
-        .into_iter()
-        .map(|violation| violation.field)
-        .collect();
-    assert_eq!(
-        fields,
-        [
-            "spec.networkSelectors",
-            "spec.connectSubnets",
-            "spec.connectivity"
-        ]
-    );
+    let fields: Vec<_> = spec.violations().into_iter().map(|violation| violation.field).collect();
+    assert_eq!(fields, ["spec.networkSelectors", "spec.connectSubnets", "spec.connectivity"]);
 }
 
 #[test]
@@ -182,9 +154,6 @@ fn connect_subnets_never_change() {
     new.connect_subnets[0].network_prefix = 25;
     assert_eq!(
         new.transition_violations(&old),
-        [FieldProblem::new(
-            "spec.connectSubnets",
-            "connectSubnets is immutable"
-        )]
+        [FieldProblem::new("spec.connectSubnets", "connectSubnets is immutable")]
     );
 }

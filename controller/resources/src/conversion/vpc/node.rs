@@ -18,10 +18,7 @@ pub fn vpc_node(object: &Node) -> VpcNode {
     let chassis = annotation(CHASSIS).or(other);
     VpcNode {
         name: object.name_any().into(),
-        is_gateway: object
-            .labels()
-            .get(GATEWAY_NODE)
-            .is_some_and(|value| value == "true"),
+        is_gateway: object.labels().get(GATEWAY_NODE).is_some_and(|value| value == "true"),
         chassis: chassis.map(Into::into),
         other_chassis: other.filter(|_| other != chassis).map(Into::into),
         tunnel_interface: annotation(TUNNEL_INTERFACE).map(str::to_owned),
@@ -30,16 +27,11 @@ pub fn vpc_node(object: &Node) -> VpcNode {
 }
 
 fn internal_addresses(object: &Node) -> Vec<IpAddr> {
-    let addresses = object
-        .status
-        .as_ref()
-        .and_then(|status| status.get("addresses"));
+    let addresses = object.status.as_ref().and_then(|status| status.get("addresses"));
     let addresses = addresses.and_then(Value::as_array).into_iter().flatten();
     let text = |address: &Value, field| Some(address.get(field)?.as_str()?.to_owned());
     let internal = addresses.filter(|one| text(one, "type").as_deref() == Some("InternalIP"));
-    internal
-        .filter_map(|one| text(one, "address")?.parse().ok())
-        .collect()
+    internal.filter_map(|one| text(one, "address")?.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -67,10 +59,7 @@ mod tests {
         assert!(!node(&json!({GATEWAY_NODE: "True"}), &json!({})).is_gateway);
         let plain = node(&json!({}), &json!({}));
         assert!(!plain.is_gateway);
-        assert_eq!(
-            plain.addresses,
-            ["172.21.204.21".parse::<IpAddr>().unwrap()]
-        );
+        assert_eq!(plain.addresses, ["172.21.204.21".parse::<IpAddr>().unwrap()]);
     }
 
     #[test]

@@ -36,9 +36,8 @@ pub fn port_requests(inventory: &Inventory) -> Vec<PortRequest> {
         let selections = read.selections.iter().flatten();
         let selections = selections.filter(|_| is_wired);
         let served = selections.filter(|one| is_served(inventory, one));
-        let requests: Vec<PortRequest> = served
-            .map(|one| request(&providers, inventory, object, (&read, one)))
-            .collect();
+        let requests: Vec<PortRequest> =
+            served.map(|one| request(&providers, inventory, object, (&read, one))).collect();
         requests
     });
     requests.collect()

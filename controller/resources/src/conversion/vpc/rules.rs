@@ -15,10 +15,7 @@ type ReadRules = BTreeMap<NatKey, Result<NatRule, FieldProblem>>;
 
 /// Rules of all kinds.
 pub(super) fn nat_rules(inventory: &Inventory) -> ReadRules {
-    let key = |kind, name: &str| NatKey {
-        kind,
-        name: name.into(),
-    };
+    let key = |kind, name: &str| NatKey { kind, name: name.into() };
     let snat = inventory.ovn_snat_rules.iter().map(|(of, object)| {
         let key = key(NatKind::Snat, &of.name);
         let spec = &object.object.spec;
@@ -29,35 +26,16 @@ pub(super) fn nat_rules(inventory: &Inventory) -> ReadRules {
     let fip = inventory.ovn_fips.iter().map(|(of, object)| {
         let key = key(NatKind::Fip, &of.name);
         let spec = &object.object.spec;
-        let rule = rule(
-            &key,
-            &spec.ovn_eip,
-            machine(&fip_fields(spec)),
-            object.position,
-        );
-        let rule = rule.and_then(|rule| {
-            Ok(NatRule {
-                is_distributed: is_distributed(&spec.type_)?,
-                ..rule
-            })
-        });
+        let rule = rule(&key, &spec.ovn_eip, machine(&fip_fields(spec)), object.position);
+        let rule = rule
+            .and_then(|rule| Ok(NatRule { is_distributed: is_distributed(&spec.type_)?, ..rule }));
         (key, rule)
     });
     let dnat = inventory.ovn_dnat_rules.iter().map(|(of, object)| {
         let key = key(NatKind::Dnat, &of.name);
         let spec = &object.object.spec;
-        let rule = rule(
-            &key,
-            &spec.ovn_eip,
-            machine(&dnat_fields(spec)),
-            object.position,
-        );
-        let rule = rule.and_then(|rule| {
-            Ok(NatRule {
-                port: Some(forwarded_port(spec)?),
-                ..rule
-            })
-        });
+        let rule = rule(&key, &spec.ovn_eip, machine(&dnat_fields(spec)), object.position);
+        let rule = rule.and_then(|rule| Ok(NatRule { port: Some(forwarded_port(spec)?), ..rule }));
         (key, rule)
     });
     snat.chain(fip).chain(dnat).collect()
@@ -184,11 +162,7 @@ fn forwarded_port(spec: &OvnDnatRuleSpec) -> Result<ForwardedPort, FieldProblem>
         "udp" => Protocol::Udp,
         _ => {
             let reason = "is neither tcp nor udp";
-            return Err(FieldProblem::of_text(
-                "spec.protocol",
-                &spec.protocol,
-                reason,
-            ));
+            return Err(FieldProblem::of_text("spec.protocol", &spec.protocol, reason));
         }
     };
     Ok(ForwardedPort {

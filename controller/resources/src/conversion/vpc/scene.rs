@@ -27,9 +27,7 @@ pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
     let eips = inventory.ovn_eips.iter();
     let records = inventory.ips.iter();
     VpcScene::new(VpcObjects {
-        vpcs: custom
-            .map(|(key, object)| (Arc::from(&*key.name), vpc(&object.object)))
-            .collect(),
+        vpcs: custom.map(|(key, object)| (Arc::from(&*key.name), vpc(&object.object))).collect(),
         subnets: subnets
             .map(|(key, object)| {
                 let subnet = subnet(&object.object, object.position);
@@ -37,19 +35,13 @@ pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
             })
             .collect(),
         vlans: vlans(inventory),
-        eips: eips
-            .map(|(key, object)| (Arc::from(&*key.name), eip(&object.object)))
-            .collect(),
+        eips: eips.map(|(key, object)| (Arc::from(&*key.name), eip(&object.object))).collect(),
         nats: rules::nat_rules(inventory),
         ports: records
             .filter_map(|(key, object)| Some((Arc::from(&*key.name), port(&object.object)?)))
             .collect(),
         requests: ports::port_requests(inventory),
-        nodes: inventory
-            .nodes
-            .iter()
-            .map(|(_, object)| node::vpc_node(&object.object))
-            .collect(),
+        nodes: inventory.nodes.iter().map(|(_, object)| node::vpc_node(&object.object)).collect(),
     })
 }
 
@@ -70,11 +62,7 @@ pub fn vpc(object: &kube_ovn::Vpc) -> Vpc {
         for (name, text) in [("bfdId", &route.bfd_id), ("ecmpMode", &route.ecmp_mode)] {
             if !text.is_empty() {
                 let reason = "has no effect: BFD sessions are not supported";
-                keep(FieldProblem::of_text(
-                    format!("{field}.{name}"),
-                    text,
-                    reason,
-                ));
+                keep(FieldProblem::of_text(format!("{field}.{name}"), text, reason));
             }
         }
     }
@@ -148,9 +136,7 @@ fn subnet(object: &Subnet, position: u64) -> Result<VpcSubnet, FieldProblem> {
         vpc: vpc.unwrap_or(DEFAULT_VPC).into(),
         name: name.as_str().into(),
         provider,
-        vlan: Some(&*spec.vlan)
-            .filter(|vlan| !vlan.is_empty())
-            .map(Arc::from),
+        vlan: Some(&*spec.vlan).filter(|vlan| !vlan.is_empty()).map(Arc::from),
         nets,
         excluded: excluded.collect::<Result<_, _>>()?,
         namespaces: spec.namespaces.clone(),
@@ -177,11 +163,7 @@ fn vlans(inventory: &Inventory) -> BTreeMap<Arc<str>, VpcVlan> {
             other.map(|other| format!("Vlan {other} has id {} of {provider}, too", spec.id))
         };
         used.entry(place).or_insert_with(|| key.name.clone());
-        let vlan = VpcVlan {
-            provider,
-            id: spec.id,
-            problem,
-        };
+        let vlan = VpcVlan { provider, id: spec.id, problem };
         found.insert(Arc::from(&*key.name), vlan);
     }
     found
@@ -204,10 +186,7 @@ fn eip(object: &OvnEip) -> Eip {
         }
         address
     };
-    let wishes = [
-        wish("spec.v4Ip", &spec.v4_ip, false),
-        wish("spec.v6Ip", &spec.v6_ip, true),
-    ];
+    let wishes = [wish("spec.v4Ip", &spec.v4_ip, false), wish("spec.v6Ip", &spec.v6_ip, true)];
     let kind = EipKind::parse(&spec.type_);
     if kind.is_none() {
         let reason = "is none of lrp, nat and lsp";
@@ -216,9 +195,7 @@ fn eip(object: &OvnEip) -> Eip {
     let allocated = status.into_iter();
     let allocated = allocated.flat_map(|status| [&status.v4_ip, &status.v6_ip]);
     let mac = status.map(|status| &status.mac_address);
-    let mac = mac
-        .filter(|mac| !mac.is_empty())
-        .unwrap_or(&spec.mac_address);
+    let mac = mac.filter(|mac| !mac.is_empty()).unwrap_or(&spec.mac_address);
     let subnet = Some(&*spec.external_subnet).filter(|subnet| !subnet.is_empty());
     Eip {
         name: object.name_any().into(),

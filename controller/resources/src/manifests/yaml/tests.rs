@@ -17,22 +17,17 @@ fn values(text: &str) -> Vec<(u32, u32, Value)> {
 }
 
 fn error(text: &str) -> (u32, u32, String) {
-    let bad = parse_stream(text)
-        .into_iter()
-        .find_map(|document| match document.content {
-            Ok(_) => None,
-            Err(error) => Some((document.number, error.line, error.message)),
-        });
+    let bad = parse_stream(text).into_iter().find_map(|document| match document.content {
+        Ok(_) => None,
+        Err(error) => Some((document.number, error.line, error.message)),
+    });
     bad.unwrap()
 }
 
 #[test]
 fn documents_are_numbered_and_lines_count_from_the_start_of_the_stream() {
     let text = "# heading\n---\na: 1\n---\n# nothing\n---\n\nb: [x,\n  z]\n";
-    assert_eq!(
-        values(text),
-        [(1, 3, json!({"a": 1})), (3, 8, json!({"b": ["x", "z"]}))]
-    );
+    assert_eq!(values(text), [(1, 3, json!({"a": 1})), (3, 8, json!({"b": ["x", "z"]}))]);
     assert_eq!(
         values("a: 1\n---\nb: 2\n...\n# end\n"),
         [(1, 1, json!({"a": 1})), (2, 3, json!({"b": 2}))]
@@ -67,9 +62,7 @@ fn numbers_are_converted_as_by_kubectl() {
 
 #[test]
 fn strings_that_look_like_numbers_are_written_in_quotes() {
-    for text in [
-        "024", "0_10", "-0_7", "0o_1", "0x_f", "00", "1_0", "24.0", "089", "+024",
-    ] {
+    for text in ["024", "0_10", "-0_7", "0o_1", "0x_f", "00", "1_0", "24.0", "089", "+024"] {
         let written = serde_saphyr::to_string(&json!({"a": text})).unwrap();
         assert_eq!(values(&written)[0].2, json!({"a": text}), "{written}");
     }
@@ -77,19 +70,14 @@ fn strings_that_look_like_numbers_are_written_in_quotes() {
 
 #[test]
 fn json_is_read() {
-    assert_eq!(
-        values("{\n\t\"a\": [1,\n\t\t2]\n}\n")[0].2,
-        json!({"a": [1, 2]})
-    );
+    assert_eq!(values("{\n\t\"a\": [1,\n\t\t2]\n}\n")[0].2, json!({"a": [1, 2]}));
 }
 
 #[test]
 fn fields_have_lines() {
     let text = "a: 1\n---\nspec:\n  subnets:\n  - cidr: x\n  - cidr: y\nmetadata:\n  labels:\n    k8s.ovn.org/b: c\n";
     let documents = parse_stream(text);
-    let Ok(node) = &documents[1].content else {
-        panic!("not parsed")
-    };
+    let Ok(node) = &documents[1].content else { panic!("not parsed") };
     for (path, line) in [
         ("spec", 3),
         ("spec.subnets[1].cidr", 6),
@@ -106,16 +94,9 @@ fn fields_have_lines() {
 fn a_syntax_error_has_a_line_and_hides_no_other_document() {
     assert_eq!(
         error("a: 1\n---\nb: c: d\n"),
-        (
-            2,
-            3,
-            "mapping values are not allowed in this context".into()
-        )
+        (2, 3, "mapping values are not allowed in this context".into())
     );
-    assert_eq!(
-        error("a: 1\na: 2\n"),
-        (1, 2, "duplicate mapping key: a not allowed here".into())
-    );
+    assert_eq!(error("a: 1\na: 2\n"), (1, 2, "duplicate mapping key: a not allowed here".into()));
     assert_eq!(error("x: 1\n---\ny: *z\n").2, "reference to unknown value");
     assert_eq!(parse_stream("a: [\n---\nb: 1\n").len(), 2);
 }
@@ -127,11 +108,5 @@ fn the_expansion_of_aliases_is_limited() {
         let items = vec![format!("*a{}", level - 1); 10].join(",");
         writeln!(bomb, "a{level}: &a{level} [{items}]").unwrap();
     }
-    assert!(matches!(
-        &parse_stream(&bomb)[..],
-        [YamlDocument {
-            content: Err(_),
-            ..
-        }]
-    ));
+    assert!(matches!(&parse_stream(&bomb)[..], [YamlDocument { content: Err(_), .. }]));
 }

@@ -16,10 +16,7 @@ custom_resource! {
 }
 
 /// Specification of a [`Subnet`].
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the fields are those of the definition"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are those of the definition")]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SubnetSpec {
@@ -75,10 +72,7 @@ pub struct SubnetSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_routing_priority: Option<i64>,
     /// Table of the nodes' policy routing.
-    #[serde(
-        rename = "policyRoutingTableID",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "policyRoutingTableID", skip_serializing_if = "Option::is_none")]
     pub policy_routing_table_id: Option<i64>,
     /// `true`: only allowed subnets reach this one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -126,10 +120,7 @@ pub struct SubnetSpec {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub u2o_interconnection: bool,
     /// Address of the router between underlay and overlays.
-    #[serde(
-        rename = "u2oInterconnectionIP",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "u2oInterconnectionIP", skip_serializing_if = "String::is_empty")]
     pub u2o_interconnection_ip: String,
     /// Features of the way between underlay and overlays.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,10 +129,7 @@ pub struct SubnetSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_lb: Option<bool>,
     /// `true`: external addresses of services on the switch.
-    #[serde(
-        rename = "enableExternalLBAddress",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "enableExternalLBAddress", skip_serializing_if = "std::ops::Not::not")]
     pub enable_external_lb_address: bool,
     /// `true`: multicast snooping.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -200,10 +188,7 @@ pub struct SubnetAcl {
 #[serde(default)]
 pub struct U2oFeatures {
     /// `true`: only packets to overlays take the way.
-    #[serde(
-        rename = "overlayOnlyRouting",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "overlayOnlyRouting", skip_serializing_if = "std::ops::Not::not")]
     pub overlay_only_routing: bool,
 }
 
@@ -218,10 +203,7 @@ pub struct SubnetStatus {
     #[serde(rename = "v4availableIPs", skip_serializing_if = "Option::is_none")]
     pub v4_available_ips: Option<Number>,
     /// Free IPv4 addresses: ranges, with commas between them.
-    #[serde(
-        rename = "v4availableIPrange",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "v4availableIPrange", skip_serializing_if = "String::is_empty")]
     pub v4_available_ip_range: String,
     /// Number of used IPv4 addresses.
     #[serde(rename = "v4usingIPs", skip_serializing_if = "Option::is_none")]
@@ -233,10 +215,7 @@ pub struct SubnetStatus {
     #[serde(rename = "v6availableIPs", skip_serializing_if = "Option::is_none")]
     pub v6_available_ips: Option<Number>,
     /// Free IPv6 addresses: ranges, with commas between them.
-    #[serde(
-        rename = "v6availableIPrange",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "v6availableIPrange", skip_serializing_if = "String::is_empty")]
     pub v6_available_ip_range: String,
     /// Number of used IPv6 addresses.
     #[serde(rename = "v6usingIPs", skip_serializing_if = "Option::is_none")]
@@ -254,22 +233,13 @@ pub struct SubnetStatus {
     #[serde(rename = "dhcpV6OptionsUUID", skip_serializing_if = "String::is_empty")]
     pub dhcp_v6_options_uuid: String,
     /// Address of the router between underlay and overlays.
-    #[serde(
-        rename = "u2oInterconnectionIP",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "u2oInterconnectionIP", skip_serializing_if = "String::is_empty")]
     pub u2o_interconnection_ip: String,
     /// MAC address of the router between underlay and overlays.
-    #[serde(
-        rename = "u2oInterconnectionMAC",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "u2oInterconnectionMAC", skip_serializing_if = "String::is_empty")]
     pub u2o_interconnection_mac: String,
     /// VPC of the router between underlay and overlays.
-    #[serde(
-        rename = "u2oInterconnectionVPC",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "u2oInterconnectionVPC", skip_serializing_if = "String::is_empty")]
     pub u2o_interconnection_vpc: String,
     /// Exceptions of `natOutgoing`, with identities.
     #[serde(skip_serializing_if = "Vec::is_empty")]

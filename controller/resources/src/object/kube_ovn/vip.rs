@@ -104,10 +104,7 @@ pub struct IpPoolStatus {
     #[serde(rename = "v4AvailableIPs", skip_serializing_if = "Option::is_none")]
     pub v4_available_ips: Option<Number>,
     /// Free IPv4 addresses.
-    #[serde(
-        rename = "v4AvailableIPRange",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "v4AvailableIPRange", skip_serializing_if = "String::is_empty")]
     pub v4_available_ip_range: String,
     /// Number of used IPv4 addresses.
     #[serde(rename = "v4UsingIPs", skip_serializing_if = "Option::is_none")]
@@ -119,10 +116,7 @@ pub struct IpPoolStatus {
     #[serde(rename = "v6AvailableIPs", skip_serializing_if = "Option::is_none")]
     pub v6_available_ips: Option<Number>,
     /// Free IPv6 addresses.
-    #[serde(
-        rename = "v6AvailableIPRange",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(rename = "v6AvailableIPRange", skip_serializing_if = "String::is_empty")]
     pub v6_available_ip_range: String,
     /// Number of used IPv6 addresses.
     #[serde(rename = "v6UsingIPs", skip_serializing_if = "Option::is_none")]

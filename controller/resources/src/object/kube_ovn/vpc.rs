@@ -115,10 +115,7 @@ pub struct VpcBfdPort {
 }
 
 /// Status of a [`Vpc`].
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the fields are those of the definition"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields are those of the definition")]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct VpcStatus {

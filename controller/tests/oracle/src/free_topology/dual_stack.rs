@@ -32,11 +32,9 @@ pub(super) fn add_ipv6(rows: &mut Rows, start: usize) {
         let columns: &[(&str, Change)] = match table.as_str() {
             "Logical_Switch_Port" => &[("addresses", widen), ("port_security", widen)],
             "Logical_Router_Port" => &[("networks", add_elements)],
-            "Load_Balancer" => &[
-                ("vips", add_pairs),
-                ("ip_port_mappings", add_pairs),
-                ("options", widen_options),
-            ],
+            "Load_Balancer" => {
+                &[("vips", add_pairs), ("ip_port_mappings", add_pairs), ("options", widen_options)]
+            }
             "Logical_Router" => &[("options", widen_options)],
             _ => &[],
         };
@@ -138,11 +136,7 @@ fn widen_options(value: &mut Value) {
 
 /// Adds the second rows of those that the sets of a row name.
 fn add_doubles(row: &mut Value, doubles: &HashMap<String, String>) {
-    for value in row
-        .as_object_mut()
-        .into_iter()
-        .flat_map(|row| row.values_mut())
-    {
+    for value in row.as_object_mut().into_iter().flat_map(|row| row.values_mut()) {
         let is_set = value[0] == "set";
         let elements = value.get_mut(1).and_then(Value::as_array_mut);
         let Some(elements) = elements.filter(|_| is_set) else {

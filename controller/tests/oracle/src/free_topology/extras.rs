@@ -21,10 +21,7 @@ impl Topology {
         mac: String,
         gateway_mac: String,
     ) -> Machine {
-        let (port, address) = (
-            format!("{switch}-v{host}"),
-            format!("10.{network}.0.{host}"),
-        );
+        let (port, address) = (format!("{switch}-v{host}"), format!("10.{network}.0.{host}"));
         let row = json!({"name": port, "addresses": format!("{mac} {address}")});
         let machine = Machine {
             row: rows.insert("Logical_Switch_Port", row),
@@ -116,10 +113,7 @@ impl Topology {
             "100.70.0.2".to_owned(),
             "40.0.0.1".to_owned(),
         ]);
-        rows.insert(
-            "Logical_Switch",
-            json!({"name": switch, "ports": references(&ports)}),
-        );
+        rows.insert("Logical_Switch", json!({"name": switch, "ports": references(&ports)}));
         let prefix = *random.pick(&["0.0.0.0/0", "10.0.0.0/8"]);
         let back = rows.insert(
             "Logical_Router_Static_Route",
@@ -149,10 +143,8 @@ impl Topology {
         let far = json!({"name": self.name("far"), "type": "remote",
             "addresses": "0a:aa:00:00:00:02 30.0.0.7/24",
             "options": map(&[("requested-chassis", "far")])});
-        let ports = [
-            router_type_port(rows, &name, random),
-            rows.insert("Logical_Switch_Port", far),
-        ];
+        let ports =
+            [router_type_port(rows, &name, random), rows.insert("Logical_Switch_Port", far)];
         self.destinations.push("30.0.0.7".to_owned());
         let config = map(&[("interconn-ts", "ts")]);
         let switch = json!({"name": self.name("ts"), "ports": references(&ports),
@@ -194,11 +186,7 @@ impl Topology {
             }
             let port = *random.pick(&["rp1", "rp2", "rpx", "rpj", "gpj"]);
             let mac = random.pick(&self.machines).mac.clone();
-            let mac = if random.chance(70) {
-                &mac
-            } else {
-                "0a:dd:00:00:00:01"
-            };
+            let mac = if random.chance(70) { &mac } else { "0a:dd:00:00:00:01" };
             let row = json!({"logical_port": self.name(port), "ip": address, "mac": mac,
                 "override_dynamic_mac": random.chance(50)});
             rows.insert("Static_MAC_Binding", row);

@@ -12,9 +12,7 @@ pub(crate) fn to_ipv6(text: &str) -> String {
         let is_word = rest[..start].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         converted.push_str(&rest[..start]);
         rest = &rest[start..];
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (word, behind) = rest.split_at(end);
         rest = behind;
         match word.parse::<Ipv4Addr>() {
@@ -33,10 +31,7 @@ pub(crate) fn to_ipv6(text: &str) -> String {
 fn push_address<'a>(converted: &mut String, address: Ipv4Addr, behind: &'a str) -> &'a str {
     let [a, b, c, d] = address.octets();
     let address = format!("fd00:{a}:{b}:{c}::{d}");
-    if behind
-        .strip_prefix(':')
-        .is_some_and(|port| port.starts_with(|c: char| c.is_ascii_digit()))
-    {
+    if behind.strip_prefix(':').is_some_and(|port| port.starts_with(|c: char| c.is_ascii_digit())) {
         converted.extend(["[", &address, "]"]);
         return behind;
     }
@@ -45,13 +40,9 @@ fn push_address<'a>(converted: &mut String, address: Ipv4Addr, behind: &'a str) 
         converted.push_str("/ffff:ffff:ffff:ffff::");
         return rest;
     }
-    for (short, long) in [
-        ("/0", "/0"),
-        ("/8", "/32"),
-        ("/16", "/48"),
-        ("/24", "/64"),
-        ("/32", "/128"),
-    ] {
+    for (short, long) in
+        [("/0", "/0"), ("/8", "/32"), ("/16", "/48"), ("/24", "/64"), ("/32", "/128")]
+    {
         let rest = behind.strip_prefix(short);
         if let Some(rest) = rest.filter(|rest| !rest.starts_with(|c: char| c.is_ascii_digit())) {
             converted.push_str(long);
@@ -68,8 +59,5 @@ fn addresses_prefixes_and_ports_are_replaced() {
                     inport == \"t1-s1-v10\"";
     assert_eq!(to_ipv6(text), expected);
     assert_eq!(to_ipv6("10.96.0.1:80"), "[fd00:10:96:0::1]:80");
-    assert_eq!(
-        to_ipv6("0a:01:00:00:01:0a 10.1.0.10"),
-        "0a:01:00:00:01:0a fd00:10:1:0::10"
-    );
+    assert_eq!(to_ipv6("0a:01:00:00:01:0a 10.1.0.10"), "0a:01:00:00:01:0a fd00:10:1:0::10");
 }

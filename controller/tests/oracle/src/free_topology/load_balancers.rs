@@ -35,11 +35,7 @@ impl Topology {
                     (false, true) => format!("{backend}:8080"),
                     (false, false) => backend,
                 };
-                let key = if has_port {
-                    format!("{vip}:80")
-                } else {
-                    vip.clone()
-                };
+                let key = if has_port { format!("{vip}:80") } else { vip.clone() };
                 let mut vips = vec![(key, backends)];
                 if random.chance(25) {
                     let machine = random.pick(&self.machines).address.clone();
@@ -50,14 +46,9 @@ impl Topology {
                     vips.push((vip, machine));
                 }
                 let mut options = vec![];
-                for option in [
-                    "reject",
-                    "skip_snat",
-                    "add_route",
-                    "event",
-                    "ct_flush",
-                    "distributed",
-                ] {
+                for option in
+                    ["reject", "skip_snat", "add_route", "event", "ct_flush", "distributed"]
+                {
                     if random.chance(if option == "distributed" { 5 } else { 25 }) {
                         options.push((option, "true"));
                     }
@@ -92,8 +83,7 @@ impl Topology {
                 if random.chance(15) {
                     let row = json!({"vip": vips[0].0});
                     checks.push(rows.insert("Load_Balancer_Health_Check", row));
-                    self.destinations
-                        .extend(["10.1.0.250".to_owned(), "10.1.0.250".to_owned()]);
+                    self.destinations.extend(["10.1.0.250".to_owned(), "10.1.0.250".to_owned()]);
                     for machine in self.machines.iter().filter(|_| random.chance(70)) {
                         let source = format!("{}:10.1.0.250", machine.port);
                         mappings.push((machine.address.clone(), source));

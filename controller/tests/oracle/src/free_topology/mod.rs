@@ -105,15 +105,9 @@ impl Topology {
                 _ => Families::Ipv4,
             },
             machines: Vec::new(),
-            destinations: [
-                "8.8.8.8",
-                "20.0.0.5",
-                "172.18.0.77",
-                "10.96.0.99",
-                "10.2.0.255",
-            ]
-            .map(str::to_owned)
-            .into(),
+            destinations: ["8.8.8.8", "20.0.0.5", "172.18.0.77", "10.96.0.99", "10.2.0.255"]
+                .map(str::to_owned)
+                .into(),
             outside: Vec::new(),
             inner_gateways: Vec::new(),
             collector: String::new(),
@@ -188,11 +182,7 @@ impl Topology {
                 // ovn-trace gives packets with an unknown MAC address to other ports.
                 let is_enabled = !(may_disable && random.chance(8));
                 let security = port_security(random, &mac(host), index, host);
-                let kind = if host > 10 && random.chance(10) {
-                    "remote"
-                } else {
-                    ""
-                };
+                let kind = if host > 10 && random.chance(10) { "remote" } else { "" };
                 let mut row = json!({"name": port, "type": kind, "addresses": set(&addresses),
                     "port_security": set(&security), "enabled": is_enabled});
                 if kind.is_empty() {
@@ -242,27 +232,16 @@ impl Topology {
                 .extend(linked.map(|linked| (linked.name, linked.ports, map::<&str, &str>(&[]))));
         }
         let address_set = self.name("as").replace('-', "_");
-        let mut members: Vec<_> = (0..2)
-            .map(|_| random.pick(&self.destinations).clone())
-            .collect();
+        let mut members: Vec<_> = (0..2).map(|_| random.pick(&self.destinations).clone()).collect();
         if random.chance(25) {
-            let networks = [
-                "10.1.0.0/24",
-                "10.2.0.0/16",
-                "172.18.0.0/24",
-                "10.1.0.10/24",
-                "?",
-            ];
+            let networks = ["10.1.0.0/24", "10.2.0.0/16", "172.18.0.0/24", "10.1.0.10/24", "?"];
             members.push((*random.pick(&networks)).to_owned());
         }
         if self.families != Families::Ipv6 && random.chance(15) {
             let other = random.pick(&self.destinations);
             members.push(to_ipv6(other));
         }
-        rows.insert(
-            "Address_Set",
-            json!({"name": address_set, "addresses": set(&members)}),
-        );
+        rows.insert("Address_Set", json!({"name": address_set, "addresses": set(&members)}));
         let external_sets = self.external_sets(random, rows);
         let group = self.name("pg").replace('-', "_");
         let mut group_ports: Vec<_> = self
@@ -287,11 +266,7 @@ impl Topology {
             json!({"name": group, "ports": references(&group_ports), "acls": references(&group_acls)}),
         );
         for (name, ports, config) in switches {
-            let count = if random.chance(60) {
-                1 + random.below(4)
-            } else {
-                0
-            };
+            let count = if random.chance(60) { 1 + random.below(4) } else { 0 };
             let acls = self.acls(random, rows, count, &address_set, &group);
             let own = some_of(random, &balancers);
             let mut marks = self.marks(random, rows);
@@ -320,11 +295,7 @@ impl Topology {
     pub(super) fn next_priority(&mut self, random: &mut Random) -> i64 {
         self.priority += 1;
         let base = 100 * random.below(5) as i64;
-        if random.chance(3) {
-            base
-        } else {
-            base + self.priority
-        }
+        if random.chance(3) { base } else { base + self.priority }
     }
 
     fn acls(
@@ -349,11 +320,7 @@ impl Topology {
             .map(|_| {
                 let is_ingress = random.chance(50);
                 let after = is_ingress && random.chance(30);
-                let options = if after {
-                    vec![("apply-after-lb", "true")]
-                } else {
-                    vec![]
-                };
+                let options = if after { vec![("apply-after-lb", "true")] } else { vec![] };
                 let matches = self.switch_match(random, address_set, group, is_ingress);
                 let mut row = json!({
                     "direction": if is_ingress { "from-lport" } else { "to-lport" },

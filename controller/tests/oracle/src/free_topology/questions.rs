@@ -21,18 +21,11 @@ pub(crate) fn question(
 ) -> Option<Asked> {
     let destination = random.pick(&topology.destinations).clone();
     let (protocol, header) = match random.below(5) {
-        0 => (
-            Protocol::Icmp,
-            "icmp4.type == 8 && icmp4.code == 0".to_owned(),
-        ),
-        1 => (
-            Protocol::Udp(53),
-            "udp.src == 40000 && udp.dst == 53".to_owned(),
-        ),
-        2 if random.chance(50) => (
-            Protocol::Sctp(80),
-            "sctp.src == 40000 && sctp.dst == 80".to_owned(),
-        ),
+        0 => (Protocol::Icmp, "icmp4.type == 8 && icmp4.code == 0".to_owned()),
+        1 => (Protocol::Udp(53), "udp.src == 40000 && udp.dst == 53".to_owned()),
+        2 if random.chance(50) => {
+            (Protocol::Sctp(80), "sctp.src == 40000 && sctp.dst == 80".to_owned())
+        }
         _ => {
             let port = *random.pick(&[80, 80, 80, 80, 22, 22, 8080, 179]);
             let header = format!("tcp.src == 40000 && tcp.dst == {port} && tcp.flags == 2");
@@ -126,9 +119,7 @@ pub(crate) fn question(
     if is_ipv6 {
         packet = to_ipv6(&packet);
         destination = to_ipv6(&destination);
-        sender.ip = sender
-            .ip
-            .and_then(|ip| to_ipv6(&ip.to_string()).parse().ok());
+        sender.ip = sender.ip.and_then(|ip| to_ipv6(&ip.to_string()).parse().ok());
         // ACLs let neighbour discovery pass.
         arp = None;
     }
@@ -141,16 +132,8 @@ pub(crate) fn question(
         }
     });
     Some(Asked {
-        question: Question {
-            sender,
-            destination: Destination::Address(destination),
-            protocol,
-        },
-        packet: Some(TracedPacket {
-            datapath,
-            expression: packet,
-            arp,
-        }),
+        question: Question { sender, destination: Destination::Address(destination), protocol },
+        packet: Some(TracedPacket { datapath, expression: packet, arp }),
     })
 }
 

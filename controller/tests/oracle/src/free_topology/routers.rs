@@ -31,16 +31,8 @@ impl Topology {
         }
         if exit == Exit::GatewayRouter {
             ports.push(self.gateway_router(random, rows, balancers, external_sets));
-            let policy = if random.chance(30) {
-                "src-ip"
-            } else {
-                "dst-ip"
-            };
-            let prefix = if policy == "src-ip" {
-                "10.0.0.0/8"
-            } else {
-                "0.0.0.0/0"
-            };
+            let policy = if random.chance(30) { "src-ip" } else { "dst-ip" };
+            let prefix = if policy == "src-ip" { "10.0.0.0/8" } else { "0.0.0.0/0" };
             let route = json!({"ip_prefix": prefix, "nexthop": "100.64.0.2", "policy": policy});
             routes.push(route);
         }
@@ -69,11 +61,7 @@ impl Topology {
             ports.push(port);
             routes.push(route);
         }
-        let translates = if self.inner_gateways.is_empty() {
-            20
-        } else {
-            80
-        };
+        let translates = if self.inner_gateways.is_empty() { 20 } else { 80 };
         if exit != Exit::GatewayPort && random.chance(translates) {
             let gateways = self.inner_gateways.clone();
             nats = self.nats(random, rows, &gateways, external_sets);
@@ -132,9 +120,7 @@ impl Topology {
     /// Link-local IPv6 address of a machine.
     fn link_local(&self, random: &mut Random) -> String {
         let mac = Mac::parse(&random.pick(&self.machines).mac);
-        mac.expect("machines have MAC addresses")
-            .link_local()
-            .to_string()
+        mac.expect("machines have MAC addresses").link_local().to_string()
     }
 
     fn random_route(&self, random: &mut Random) -> Value {
@@ -149,16 +135,8 @@ impl Topology {
             "10.0.0.0/8",
             "0.0.0.0/0",
         ];
-        let next_hop = if random.chance(10) {
-            "discard".to_owned()
-        } else {
-            self.next_hop(random)
-        };
-        let policy = if random.chance(30) {
-            "src-ip"
-        } else {
-            "dst-ip"
-        };
+        let next_hop = if random.chance(10) { "discard".to_owned() } else { self.next_hop(random) };
+        let policy = if random.chance(30) { "src-ip" } else { "dst-ip" };
         let table = if random.chance(20) { "rtb" } else { "" };
         let mut row = json!({"ip_prefix": random.pick(&PREFIXES), "nexthop": next_hop,
             "policy": policy, "route_table": table});
@@ -301,8 +279,7 @@ impl Topology {
             "Gateway_Chassis",
             json!({"name": self.name("gc2"), "chassis_name": "c1", "priority": 1}),
         );
-        self.destinations
-            .extend(["172.19.0.60".to_owned(), "172.19.0.1".to_owned()]);
+        self.destinations.extend(["172.19.0.60".to_owned(), "172.19.0.1".to_owned()]);
         self.outside.push(Outside {
             localnet: self.name("ln2"),
             switch: self.name("ext2"),

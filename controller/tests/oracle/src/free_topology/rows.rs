@@ -77,10 +77,7 @@ impl Rows {
 
 /// A set of references.
 pub fn references(names: &[String]) -> Value {
-    let names: Vec<_> = names
-        .iter()
-        .map(|name| json!(["named-uuid", name]))
-        .collect();
+    let names: Vec<_> = names.iter().map(|name| json!(["named-uuid", name])).collect();
     json!(["set", names])
 }
 
@@ -92,10 +89,7 @@ pub fn set<T: AsRef<str>>(texts: &[T]) -> Value {
 
 /// A map of strings.
 pub fn map<K: AsRef<str>, V: AsRef<str>>(pairs: &[(K, V)]) -> Value {
-    let pairs: Vec<_> = pairs
-        .iter()
-        .map(|(key, value)| [key.as_ref(), value.as_ref()])
-        .collect();
+    let pairs: Vec<_> = pairs.iter().map(|(key, value)| [key.as_ref(), value.as_ref()]).collect();
     json!(["map", pairs])
 }
 
@@ -130,9 +124,7 @@ fn rewrite(value: &mut Value, convert: &impl Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = convert(text),
         Value::Array(values) => values.iter_mut().for_each(|value| rewrite(value, convert)),
-        Value::Object(members) => members
-            .values_mut()
-            .for_each(|value| rewrite(value, convert)),
+        Value::Object(members) => members.values_mut().for_each(|value| rewrite(value, convert)),
         _ => {}
     }
 }

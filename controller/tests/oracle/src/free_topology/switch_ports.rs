@@ -86,15 +86,9 @@ impl Topology {
         self.destinations.push(address.clone());
         let parents = format!("{switch}-v10,{switch}-v11");
         let options = match kind {
-            "virtual" => vec![
-                ("virtual-ip", address.as_str()),
-                ("virtual-parents", &parents),
-            ],
+            "virtual" => vec![("virtual-ip", address.as_str()), ("virtual-parents", &parents)],
             "l2gateway" => vec![("network_name", "phys"), ("l2gateway-chassis", "c1")],
-            "vtep" => vec![
-                ("vtep-physical-switch", "ps"),
-                ("vtep-logical-switch", "ls"),
-            ],
+            "vtep" => vec![("vtep-physical-switch", "ps"), ("vtep-logical-switch", "ls")],
             _ => vec![],
         };
         let row = json!({"name": format!("{switch}-x"), "type": kind,
@@ -122,10 +116,7 @@ pub(super) fn port_security(
         // ovn-trace compares with single addresses, where OVN allows networks.
         vec![format!("{mac} {own}/24")],
         vec![format!("{mac} 20.0.0.5 {own}")],
-        vec![
-            format!("0a:99:00:00:00:01 {own}"),
-            format!("{mac} {own} 8.8.8.8"),
-        ],
+        vec![format!("0a:99:00:00:00:01 {own}"), format!("{mac} {own} 8.8.8.8")],
     ];
     random.pick(&choices).clone()
 }

@@ -12,9 +12,7 @@ type Options = Vec<(&'static str, &'static str)>;
 
 /// The pairs, each with its probability in percent.
 fn some_options(random: &mut Random, choices: &[(usize, &'static str, &'static str)]) -> Options {
-    let chosen = choices
-        .iter()
-        .filter(|(percent, _, _)| random.chance(*percent));
+    let chosen = choices.iter().filter(|(percent, _, _)| random.chance(*percent));
     chosen.map(|(_, key, value)| (*key, *value)).collect()
 }
 
@@ -50,15 +48,10 @@ impl Topology {
     /// Control plane protection with a meter.
     fn copp(&self, rows: &mut Rows) -> Value {
         let number = rows.len();
-        let band = rows.insert(
-            "Meter_Band",
-            json!({"action": "drop", "rate": 10, "burst_size": 5}),
-        );
+        let band =
+            rows.insert("Meter_Band", json!({"action": "drop", "rate": 10, "burst_size": 5}));
         let meter = self.name(&format!("m{number}"));
-        rows.insert(
-            "Meter",
-            json!({"name": meter, "unit": "pktps", "bands": references(&[band])}),
-        );
+        rows.insert("Meter", json!({"name": meter, "unit": "pktps", "bands": references(&[band])}));
         let meters = ["arp", "reject", "event-elb", "icmp4-error"].map(|key| (key, &meter));
         let row = json!({"name": self.name(&format!("copp{number}")), "meters": map(&meters)});
         json!(["named-uuid", rows.insert("Copp", row)])
@@ -125,11 +118,7 @@ impl Topology {
         let (network, _) = address.rsplit_once('.').expect("an IPv4 address");
         let source = format!("{network}.251");
         let protocol = *random.pick(&["icmp", "tcp"]);
-        let checked = if random.chance(80) {
-            address
-        } else {
-            "10.9.9.9"
-        };
+        let checked = if random.chance(80) { address } else { "10.9.9.9" };
         let check = json!({"protocol": protocol, "address": checked, "src_ip": source,
             "port": 80});
         let check = rows.insert("Logical_Switch_Port_Health_Check", check);
@@ -182,10 +171,7 @@ impl Topology {
     pub(super) fn vary_acl(&mut self, random: &mut Random, rows: &mut Rows, row: &mut Value) {
         let options = some_options(
             random,
-            &[
-                (10, "persist-established", "true"),
-                (10, "log-related", "true"),
-            ],
+            &[(10, "persist-established", "true"), (10, "log-related", "true")],
         );
         add_pairs(&mut row["options"], &options);
         if random.chance(5) {
@@ -249,24 +235,14 @@ impl Topology {
         // ARP replies of the target go nowhere, so that a machine outside may have its address.
         if !self.leads_outside(switch) && random.chance(10) {
             let target = random.pick(&self.machines).port.clone();
-            let target = if random.chance(70) {
-                format!("{switch}-v10")
-            } else {
-                target
-            };
+            let target = if random.chance(70) { format!("{switch}-v10") } else { target };
             let protocols = *random.pick(&["BGP", "BFD", "BGP,BFD"]);
-            let redirect = [
-                ("routing-protocol-redirect", &*target),
-                ("routing-protocols", protocols),
-            ];
+            let redirect =
+                [("routing-protocol-redirect", &*target), ("routing-protocols", protocols)];
             add_pairs(&mut row["options"], &redirect);
         }
         if random.chance(15) {
-            let configs = [
-                ("address_mode", "slaac"),
-                ("send_periodic", "true"),
-                ("mtu", "1400"),
-            ];
+            let configs = [("address_mode", "slaac"), ("send_periodic", "true"), ("mtu", "1400")];
             row["ipv6_ra_configs"] = map(&configs);
         }
     }
@@ -296,10 +272,7 @@ impl Topology {
         }
         let options = some_options(
             random,
-            &[
-                (15, "redirect-type", "bridged"),
-                (15, "redirect-type", "overlay"),
-            ],
+            &[(15, "redirect-type", "bridged"), (15, "redirect-type", "overlay")],
         );
         row["options"] = map(&options[..options.len().min(1)]);
     }

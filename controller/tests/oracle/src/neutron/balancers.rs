@@ -30,31 +30,19 @@ impl Cloud {
         let routers: Vec<_> = self.ports_on(network).map(|(router, _)| router).collect();
         let router = (!routers.is_empty()).then(|| *random.pick(&routers));
         let reached: Vec<_> = match router {
-            Some(router) => self.routers[router]
-                .ports
-                .iter()
-                .map(|port| port.network)
-                .collect(),
+            Some(router) => self.routers[router].ports.iter().map(|port| port.network).collect(),
             None => vec![network],
         };
-        let machines = self
-            .machines
-            .iter()
-            .filter(|machine| reached.contains(&machine.network));
+        let machines = self.machines.iter().filter(|machine| reached.contains(&machine.network));
         let members: Vec<_> = machines
             .filter(|_| random.chance(50))
             .map(|machine| (machine.port.clone(), machine.addresses[0]))
             .take(2)
             .collect();
         let vip = host(self.networks[network].subnets[0].range, number);
-        let (protocol, port, target) = *random.pick(&[
-            ("tcp", "80", "8080"),
-            ("tcp", "80", "80"),
-            ("udp", "53", "53"),
-        ]);
-        let backends = members
-            .iter()
-            .map(|(_, address)| format!("{address}:{target}"));
+        let (protocol, port, target) =
+            *random.pick(&[("tcp", "80", "8080"), ("tcp", "80", "80"), ("udp", "53", "53")]);
+        let backends = members.iter().map(|(_, address)| format!("{address}:{target}"));
         let backends = backends.collect::<Vec<_>>().join(",");
         let mut vips = vec![(format!("{vip}:{port}"), backends.clone())];
         self.destinations.extend([vip, vip]);
@@ -65,11 +53,7 @@ impl Cloud {
             let row = json!({"type": "dnat_and_snat", "external_ip": external.to_string(),
                 "logical_ip": vip.to_string()});
             self.routers[router].nats.push(row);
-            self.translated.push(Translated {
-                address: external,
-                router,
-                mac: None,
-            });
+            self.translated.push(Translated { address: external, router, mac: None });
         }
         let mut options = Vec::new();
         if random.chance(20) {
@@ -100,11 +84,7 @@ impl Cloud {
         match router {
             Some(router) => {
                 self.attach_balancer(router, &row);
-                self.translated.push(Translated {
-                    address: vip,
-                    router,
-                    mac: None,
-                });
+                self.translated.push(Translated { address: vip, router, mac: None });
             }
             None => self.networks[network].balancers.push(row),
         }
@@ -115,8 +95,6 @@ impl Cloud {
             row["addresses"] = json!(interface(&self.mac(), &[vip]));
             self.services.push((network, vip));
         }
-        self.networks[network]
-            .ports
-            .push(rows.insert("Logical_Switch_Port", row));
+        self.networks[network].ports.push(rows.insert("Logical_Switch_Port", row));
     }
 }

@@ -98,11 +98,7 @@ impl Cloud {
             "external_ids": map(&[("neutron:device_owner", "port_forwarding_plugin")])});
         let row = rows.insert("Load_Balancer", row);
         self.attach_balancer(router, &row);
-        self.translated.push(Translated {
-            address: external,
-            router,
-            mac: None,
-        });
+        self.translated.push(Translated { address: external, router, mac: None });
     }
 
     /// Gives a load balancer to a router and to the switches of projects behind it.

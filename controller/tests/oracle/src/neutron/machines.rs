@@ -55,9 +55,7 @@ impl Cloud {
         let interface = interface(&self.mac(), &addresses);
         let row = json!({"name": Self::id(random), "type": "localport", "addresses": interface,
             "external_ids": map(&ids)});
-        self.networks[network]
-            .ports
-            .push(rows.insert("Logical_Switch_Port", row));
+        self.networks[network].ports.push(rows.insert("Logical_Switch_Port", row));
         let services = addresses.iter().map(|address| (network, *address));
         self.services.extend(services);
         self.destinations.extend(addresses);
@@ -72,11 +70,7 @@ impl Cloud {
         options: &[Option<String>],
     ) {
         let (port, mac) = (Self::id(random), self.mac());
-        let ranges: Vec<_> = self.networks[network]
-            .subnets
-            .iter()
-            .map(|own| own.range)
-            .collect();
+        let ranges: Vec<_> = self.networks[network].subnets.iter().map(|own| own.range).collect();
         let (ipv4, ipv6): (Vec<usize>, Vec<usize>) =
             (0..ranges.len()).partition(|own| ranges[*own].addr().is_ipv4());
         let first = *random.pick(&ipv4);
@@ -85,10 +79,7 @@ impl Cloud {
         let own = interface(&mac, &addresses);
         let has_security = random.chance(80);
         let is_enabled = random.chance(96);
-        let ids = [
-            ("neutron:device_owner", "compute:nova"),
-            ("neutron:revision_number", "4"),
-        ];
+        let ids = [("neutron:device_owner", "compute:nova"), ("neutron:revision_number", "4")];
         let mut row = json!({"name": port, "enabled": is_enabled,
             "options": map(&[("requested-chassis", "c1"), ("mcast_flood_reports", "true")]),
             "external_ids": map(&ids)});

@@ -209,8 +209,7 @@ impl Cloud {
 
     /// Router ports on a network, with the numbers of their routers.
     fn ports_on(&self, network: usize) -> impl Iterator<Item = (usize, &RouterPort)> {
-        self.router_ports()
-            .filter(move |(_, port)| port.network == network)
+        self.router_ports().filter(move |(_, port)| port.network == network)
     }
 }
 

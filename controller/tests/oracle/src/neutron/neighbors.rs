@@ -28,10 +28,7 @@ pub(super) enum Owner<'a> {
 
 impl Cloud {
     pub(super) fn collect_destinations(&mut self) {
-        let machines = self
-            .machines
-            .iter()
-            .flat_map(|own| own.addresses.iter().copied());
+        let machines = self.machines.iter().flat_map(|own| own.addresses.iter().copied());
         let mut all: Vec<_> = machines.clone().chain(machines).collect();
         for (_, port) in self.router_ports() {
             all.extend(port.addresses.iter().map(IpNet::addr));
@@ -69,19 +66,15 @@ impl Cloud {
         if self.services.contains(&(network, address)) {
             return Owner::Service;
         }
-        let mut ports = self
-            .ports_on(network)
-            .filter(|(router, _)| is_other(*router));
+        let mut ports = self.ports_on(network).filter(|(router, _)| is_other(*router));
         if let Some((_, port)) = ports.find(|(_, port)| port.has(address)) {
             return Owner::Router(port.mac.clone());
         }
         let translated = self.translated.iter().filter(|own| own.address == address);
         for translated in translated.filter(|own| is_other(own.router)) {
             let router = &self.routers[translated.router];
-            let port = router
-                .ports
-                .iter()
-                .find(|port| port.network == network && port.is_near(address));
+            let port =
+                router.ports.iter().find(|port| port.network == network && port.is_near(address));
             if let Some(port) = port {
                 let mac = translated.mac.as_ref().unwrap_or(&port.mac).clone();
                 return Owner::Router(mac);
@@ -108,16 +101,10 @@ impl Cloud {
                 let translated = self.translated.iter();
                 let is_own =
                     |own: &super::Translated| own.router == router && own.address == *address;
-                self.routers[router]
-                    .ports
-                    .iter()
-                    .any(|port| port.has(*address))
+                self.routers[router].ports.iter().any(|port| port.has(*address))
                     || translated.into_iter().any(is_own)
             };
-            let near = self
-                .destinations
-                .iter()
-                .filter(|address| port.is_near(**address));
+            let near = self.destinations.iter().filter(|address| port.is_near(**address));
             for address in near.filter(|address| !own(address)) {
                 match self.owner(port.network, *address, Some(router)) {
                     Owner::Router(mac) => learned.push(LearnedNeighbor {

@@ -17,11 +17,7 @@ impl Cloud {
             self.add_network(random, rows, NetworkKind::External, ranges);
         }
         for index in 1..=1 + random.below(4) {
-            let kind = if random.chance(30) {
-                NetworkKind::Vlan
-            } else {
-                NetworkKind::Tunnel
-            };
+            let kind = if random.chance(30) { NetworkKind::Vlan } else { NetworkKind::Tunnel };
             let second = random.chance(15).then(|| format!("10.1.{index}.0/24"));
             let ipv6 = random.chance(35).then(|| format!("fd00:0:0:{index}::/64"));
             let ranges = [format!("10.0.{index}.0/24")].into_iter();
@@ -87,10 +83,7 @@ impl Cloud {
             let first = self.networks[network].subnets[0].range;
             hops.push(host(first, 10));
             hops.retain(|hop| first.contains(hop));
-            let others = self
-                .networks
-                .iter()
-                .filter(|other| other.kind != NetworkKind::External);
+            let others = self.networks.iter().filter(|other| other.kind != NetworkKind::External);
             let mut targets: Vec<IpNet> = others.map(|other| other.subnets[0].range).collect();
             targets.extend(
                 ["8.8.8.0/24", "172.16.0.0/16", "10.0.0.0/16"]
@@ -157,15 +150,9 @@ impl Cloud {
         }
         let gateway = subnet.gateway.map(|gateway| gateway.to_string());
         options.extend(gateway.iter().map(|own| ("router", own.clone())));
-        let routes: Vec<_> = subnet
-            .routes()
-            .map(|(to, hop)| format!("{to},{hop}"))
-            .collect();
+        let routes: Vec<_> = subnet.routes().map(|(to, hop)| format!("{to},{hop}")).collect();
         if !routes.is_empty() {
-            options.push((
-                "classless_static_route",
-                format!("{{{}}}", routes.join(", ")),
-            ));
+            options.push(("classless_static_route", format!("{{{}}}", routes.join(", "))));
         }
         let range = subnet.range.to_string();
         let row = json!({"cidr": range, "options": map(&options),
@@ -180,10 +167,8 @@ impl Subnet {
     pub(super) fn routes(&self) -> impl Iterator<Item = (IpNet, std::net::IpAddr)> {
         let route = |text: &str| text.parse::<IpNet>().expect("ranges are written as such");
         let metadata = self.metadata.map(|own| (route("169.254.169.254/32"), own));
-        let mut routes: Vec<_> = metadata
-            .into_iter()
-            .chain(self.host_routes.iter().copied())
-            .collect();
+        let mut routes: Vec<_> =
+            metadata.into_iter().chain(self.host_routes.iter().copied()).collect();
         if let (false, Some(gateway)) = (routes.is_empty(), self.gateway) {
             routes.push((route("0.0.0.0/0"), gateway));
         }

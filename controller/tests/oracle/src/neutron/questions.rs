@@ -59,15 +59,9 @@ pub(crate) fn question(
 ) -> Option<Asked> {
     let destination = *random.pick(&cloud.destinations);
     let protocol = *random.pick(&PROTOCOLS);
-    let outer: Vec<_> = (0..cloud.networks.len())
-        .filter(|own| cloud.networks[*own].localnet.is_some())
-        .collect();
-    let mut asking = Asking {
-        cloud,
-        destination,
-        protocol,
-        resolve,
-    };
+    let outer: Vec<_> =
+        (0..cloud.networks.len()).filter(|own| cloud.networks[*own].localnet.is_some()).collect();
+    let mut asking = Asking { cloud, destination, protocol, resolve };
     if !outer.is_empty() && random.chance(20) {
         let network = *random.pick(&outer);
         return asking.ask_outside(random, network);
@@ -104,10 +98,9 @@ impl Asking<'_> {
         };
         let place = (machine.port.as_str(), machine.mac.as_str(), source);
         let packet = match self.mac_of(machine.network, place, target) {
-            Resolution::Mac(mac, arp) => Some(TracedPacket {
-                arp,
-                ..self.packet(machine.network, place, &mac)
-            }),
+            Resolution::Mac(mac, arp) => {
+                Some(TracedPacket { arp, ..self.packet(machine.network, place, &mac) })
+            }
             Resolution::Nothing => None,
             Resolution::Unclear => return None,
         };
@@ -118,10 +111,7 @@ impl Asking<'_> {
     fn ask_outside(&mut self, random: &mut Random, number: usize) -> Option<Asked> {
         let network = &self.cloud.networks[number];
         let port = network.localnet.as_deref()?;
-        let subnets: Vec<_> = self
-            .cloud
-            .subnets(number, self.destination.is_ipv4())
-            .collect();
+        let subnets: Vec<_> = self.cloud.subnets(number, self.destination.is_ipv4()).collect();
         if subnets.is_empty() {
             return None;
         }
@@ -129,27 +119,16 @@ impl Asking<'_> {
         let is_far = network.kind == NetworkKind::External && range.addr().is_ipv4();
         let is_far = is_far && random.chance(40);
         let far = FAR_ADDRESS.parse().ok()?;
-        let source = if is_far {
-            far
-        } else {
-            host(range, OUTSIDE_HOST)
-        };
+        let source = if is_far { far } else { host(range, OUTSIDE_HOST) };
         if self.destination == source {
             return None;
         }
-        let sender = Sender {
-            ip: Some(source),
-            mac: Some(OUTSIDE_MAC.to_owned()),
-            ..Sender::port(port)
-        };
+        let sender =
+            Sender { ip: Some(source), mac: Some(OUTSIDE_MAC.to_owned()), ..Sender::port(port) };
         let is_near = |subnet: &&Subnet| subnet.range.contains(&self.destination);
         if range.contains(&self.destination) || is_far && subnets.iter().any(is_near) {
             // Machines beyond the network are behind its gateway, which sends the request.
-            let asker = if is_far {
-                host(range, GATEWAY_HOST)
-            } else {
-                source
-            };
+            let asker = if is_far { host(range, GATEWAY_HOST) } else { source };
             let packet = match self.mac_of(number, (port, OUTSIDE_MAC, asker), self.destination) {
                 Resolution::Mac(mac, _) => {
                     Some(self.packet(number, (port, OUTSIDE_MAC, source), &mac))
@@ -160,17 +139,13 @@ impl Asking<'_> {
             return Some(self.asked(sender, packet));
         }
         let routers = self.cloud.ports_on(number);
-        let routers: Vec<_> = routers
-            .filter(|(router, _)| self.cloud.routers[*router].is_enabled)
-            .collect();
+        let routers: Vec<_> =
+            routers.filter(|(router, _)| self.cloud.routers[*router].is_enabled).collect();
         if routers.is_empty() {
             return None;
         }
         let (_, router_port) = *random.pick(&routers);
-        let sender = Sender {
-            mac_of: Some(router_port.name.clone()),
-            ..sender
-        };
+        let sender = Sender { mac_of: Some(router_port.name.clone()), ..sender };
         let packet = self.packet(number, (port, OUTSIDE_MAC, source), &router_port.mac);
         Some(self.asked(sender, Some(packet)))
     }
@@ -278,9 +253,7 @@ impl Cloud {
             }
         }
         let own = subnet.range;
-        let fitting = routes
-            .iter()
-            .filter(|(range, _)| range.contains(&destination));
+        let fitting = routes.iter().filter(|(range, _)| range.contains(&destination));
         match fitting.max_by_key(|(range, _)| range.prefix_len()) {
             Some((range, hop))
                 if range.prefix_len() > own.prefix_len() || !own.contains(&destination) =>

@@ -29,11 +29,8 @@ impl Cloud {
             });
             let (external, internal): (Vec<_>, Vec<_>) = (0..self.networks.len())
                 .partition(|own| self.networks[*own].kind == NetworkKind::External);
-            let mut chosen: Vec<_> = internal
-                .iter()
-                .copied()
-                .filter(|_| random.chance(60))
-                .collect();
+            let mut chosen: Vec<_> =
+                internal.iter().copied().filter(|_| random.chance(60)).collect();
             if chosen.is_empty() {
                 chosen.push(*random.pick(&internal));
             }
@@ -60,11 +57,7 @@ impl Cloud {
         rows: &mut Rows,
         (router, network): (usize, usize),
     ) {
-        let ranges: Vec<_> = self.networks[network]
-            .subnets
-            .iter()
-            .map(|own| own.range)
-            .collect();
+        let ranges: Vec<_> = self.networks[network].subnets.iter().map(|own| own.range).collect();
         let (ipv4, ipv6): (Vec<_>, Vec<_>) =
             ranges.into_iter().partition(|range| range.addr().is_ipv4());
         for (place, range) in ipv4.into_iter().enumerate() {
@@ -74,8 +67,7 @@ impl Cloud {
             let mut own = vec![self.router_address(random, (router, network), range)];
             if place == 0 {
                 own.extend(
-                    ipv6.iter()
-                        .map(|range| self.router_address(random, (router, network), *range)),
+                    ipv6.iter().map(|range| self.router_address(random, (router, network), *range)),
                 );
             }
             self.add_port(random, rows, (router, network), own);
@@ -120,30 +112,21 @@ impl Cloud {
         let mut options = Vec::new();
         let is_gateway = kind == NetworkKind::External;
         if kind == NetworkKind::Vlan || is_gateway && self.networks[network].localnet.is_some() {
-            let resides = if self.is_distributed && random.chance(50) {
-                "false"
-            } else {
-                "true"
-            };
+            let resides = if self.is_distributed && random.chance(50) { "false" } else { "true" };
             options.push(("reside-on-redirect-chassis", resides));
         }
         if addresses.iter().any(|own| own.addr().is_ipv6()) {
             let periodic = if is_gateway { "false" } else { "true" };
-            row["ipv6_ra_configs"] = map(&[
-                ("address_mode", "slaac"),
-                ("mtu", "1442"),
-                ("send_periodic", periodic),
-            ]);
+            row["ipv6_ra_configs"] =
+                map(&[("address_mode", "slaac"), ("mtu", "1442"), ("send_periodic", periodic)]);
         }
         let mut switch_options = vec![("router-port", name.as_str())];
         if is_gateway {
             options.push(("gateway_mtu", "1442"));
             let is_bridged = self.is_distributed && random.chance(20);
             options.extend(is_bridged.then_some(("redirect-type", "bridged")));
-            switch_options.extend([
-                ("nat-addresses", "router"),
-                ("exclude-lb-vips-from-garp", "true"),
-            ]);
+            switch_options
+                .extend([("nat-addresses", "router"), ("exclude-lb-vips-from-garp", "true")]);
             if self.networks[network].localnet.is_none() {
                 self.routers[router].chassis = Some("c1");
             } else {
@@ -154,9 +137,7 @@ impl Cloud {
         let row = rows.insert("Logical_Router_Port", row);
         let switch_port = json!({"name": id, "type": "router", "addresses": "router",
             "options": map(&switch_options)});
-        self.networks[network]
-            .ports
-            .push(rows.insert("Logical_Switch_Port", switch_port));
+        self.networks[network].ports.push(rows.insert("Logical_Switch_Port", switch_port));
         self.routers[router].ports.push(RouterPort {
             name,
             row,
@@ -174,27 +155,16 @@ impl Cloud {
         rows: &mut Rows,
         (router, network): (usize, usize),
     ) {
-        let ranges: Vec<_> = self.networks[network]
-            .subnets
-            .iter()
-            .map(|own| own.range)
-            .collect();
+        let ranges: Vec<_> = self.networks[network].subnets.iter().map(|own| own.range).collect();
         let addresses: Vec<_> = ranges
             .iter()
             .map(|range| self.router_address(random, (router, network), *range))
             .collect();
         let own = addresses[0].addr();
         self.add_port(random, rows, (router, network), addresses);
-        let name = self.routers[router]
-            .ports
-            .last()
-            .map(|port| port.name.clone());
+        let name = self.routers[router].ports.last().map(|port| port.name.clone());
         for range in ranges {
-            let any = if range.addr().is_ipv4() {
-                "0.0.0.0/0"
-            } else {
-                "::/0"
-            };
+            let any = if range.addr().is_ipv4() { "0.0.0.0/0" } else { "::/0" };
             let mut row = json!({"ip_prefix": any, "nexthop": host(range, 1).to_string(),
                 "external_ids": map(&[("neutron:is_ext_gw", "true"),
                     ("neutron:is_static_route", "true")])});
@@ -205,10 +175,7 @@ impl Cloud {
         }
         if random.chance(85) {
             let is_nested = random.chance(10);
-            let inner = self.routers[router]
-                .ports
-                .iter()
-                .filter(|port| !port.is_gateway);
+            let inner = self.routers[router].ports.iter().filter(|port| !port.is_gateway);
             let ranges = inner.flat_map(|port| &port.addresses).map(IpNet::trunc);
             let mut hidden: Vec<_> = ranges
                 .filter(|range| range.addr().is_ipv4())
@@ -231,13 +198,9 @@ impl Cloud {
             if hops.is_empty() {
                 continue;
             }
-            let others = self
-                .networks
-                .iter()
-                .filter(|other| other.kind != NetworkKind::External);
-            let mut targets: Vec<_> = others
-                .map(|other| other.subnets[0].range.to_string())
-                .collect();
+            let others = self.networks.iter().filter(|other| other.kind != NetworkKind::External);
+            let mut targets: Vec<_> =
+                others.map(|other| other.subnets[0].range.to_string()).collect();
             targets.extend(["172.16.0.0/16", "8.8.8.8/32", "10.0.0.0/8"].map(str::to_owned));
             let mut seen = Vec::new();
             for _ in 0..random.below(4) {
@@ -264,20 +227,11 @@ impl Cloud {
 
     /// IPv4 addresses of other routers and of machines on the networks of a router.
     fn next_hops(&self, router: usize) -> Vec<IpAddr> {
-        let own: Vec<_> = self.routers[router]
-            .ports
-            .iter()
-            .map(|port| port.network)
-            .collect();
+        let own: Vec<_> = self.routers[router].ports.iter().map(|port| port.network).collect();
         let ports = self.router_ports();
         let others = ports.filter(|(other, port)| *other != router && own.contains(&port.network));
-        let of_routers = others
-            .flat_map(|(_, port)| &port.addresses)
-            .map(IpNet::addr);
-        let machines = self
-            .machines
-            .iter()
-            .filter(|machine| own.contains(&machine.network));
+        let of_routers = others.flat_map(|(_, port)| &port.addresses).map(IpNet::addr);
+        let machines = self.machines.iter().filter(|machine| own.contains(&machine.network));
         let of_machines = machines.flat_map(|machine| machine.addresses.iter().copied());
         let all = of_routers.chain(of_machines);
         all.filter(IpAddr::is_ipv4).collect()
@@ -293,10 +247,7 @@ impl Cloud {
             let ports: Vec<_> = router.ports.iter().map(|port| port.row.clone()).collect();
             let mut options = vec![
                 ("always_learn_from_arp_request", "false"),
-                (
-                    "dynamic_neigh_routers",
-                    if random.chance(85) { "true" } else { "false" },
-                ),
+                ("dynamic_neigh_routers", if random.chance(85) { "true" } else { "false" }),
                 ("mac_binding_age_threshold", "0"),
             ];
             options.extend(router.chassis.map(|chassis| ("chassis", chassis)));

@@ -25,9 +25,8 @@ impl Cloud {
         guarded: &mut Vec<String>,
     ) {
         let count = 1 + random.below(3);
-        let names: Vec<_> = (0..count)
-            .map(|_| format!("pg_{}", Self::id(random).replace('-', "_")))
-            .collect();
+        let names: Vec<_> =
+            (0..count).map(|_| format!("pg_{}", Self::id(random).replace('-', "_"))).collect();
         let addresses = address_group(random, rows);
         let mut members = vec![Vec::new(); count];
         for machine in self.machines.iter().filter(|machine| machine.has_security) {
@@ -39,11 +38,7 @@ impl Cloud {
             }
         }
         for (name, members) in names.iter().zip(&members) {
-            let action = if random.chance(12) {
-                "allow-stateless"
-            } else {
-                "allow-related"
-            };
+            let action = if random.chance(12) { "allow-stateless" } else { "allow-related" };
             let mut matches = Vec::new();
             if random.chance(80) {
                 matches.push((Direction::Egress, format!("inport == @{name} && ip4")));
@@ -100,11 +95,7 @@ fn rule(
     groups: &[String],
     addresses: &str,
 ) -> (Direction, String) {
-    let direction = if random.chance(75) {
-        Direction::Ingress
-    } else {
-        Direction::Egress
-    };
+    let direction = if random.chance(75) { Direction::Ingress } else { Direction::Egress };
     let (port, side) = match direction {
         Direction::Ingress => ("outport", "src"),
         Direction::Egress => ("inport", "dst"),
@@ -112,13 +103,8 @@ fn rule(
     let version = if random.chance(80) { "ip4" } else { "ip6" };
     let remote = match (random.below(6), version) {
         (0, "ip4") => {
-            let ranges = [
-                "0.0.0.0/0",
-                "10.0.1.0/24",
-                "10.0.0.0/16",
-                "203.0.113.0/24",
-                "10.0.2.10/32",
-            ];
+            let ranges =
+                ["0.0.0.0/0", "10.0.1.0/24", "10.0.0.0/16", "203.0.113.0/24", "10.0.2.10/32"];
             format!(" && {version}.{side} == {}", random.pick(&ranges))
         }
         (0, _) => format!(" && {version}.{side} == fd00::/16"),
@@ -138,9 +124,6 @@ fn rule(
         " && ip.proto == 112".to_owned(),
         String::new(),
     ];
-    let text = format!(
-        "{port} == @{name} && {version}{remote}{}",
-        random.pick(&ports)
-    );
+    let text = format!("{port} == @{name} && {version}{remote}{}", random.pick(&ports));
     (direction, text)
 }

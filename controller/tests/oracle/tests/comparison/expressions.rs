@@ -8,10 +8,7 @@ use serde_json::json;
 /// Packets that are sent from 10.0.0.1, port 40000, to 10.0.0.2 on each switch.
 const PACKETS: [(Protocol, &str); 4] = [
     (Protocol::Icmp, "icmp4.type == 8 && icmp4.code == 0"),
-    (
-        Protocol::Tcp(80),
-        "tcp.src == 40000 && tcp.dst == 80 && tcp.flags == 2",
-    ),
+    (Protocol::Tcp(80), "tcp.src == 40000 && tcp.dst == 80 && tcp.flags == 2"),
     (Protocol::Udp(53), "udp.src == 40000 && udp.dst == 53"),
     (Protocol::Sctp(9), "sctp.src == 40000 && sctp.dst == 9"),
 ];
@@ -307,16 +304,8 @@ fn matches_are_read_as_ovn_reads_them() {
             }
         }
     }
-    assert!(
-        dropped > asked / 10 && dropped < asked,
-        "{dropped} of {asked}"
-    );
-    assert!(
-        wrong.is_empty(),
-        "{} are wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(dropped > asked / 10 && dropped < asked, "{dropped} of {asked}");
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Adds a switch with two machines and an ACL that drops what a match matches, apart from ARP.

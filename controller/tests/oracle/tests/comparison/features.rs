@@ -36,10 +36,9 @@ impl Network {
             others: Vec::new(),
             router_ports: Vec::new(),
         };
-        for (name, addresses) in [
-            ("v1", "0a:00:00:00:01:02 10.1.0.2"),
-            ("v2", "0a:00:00:00:01:03 10.1.0.3"),
-        ] {
+        for (name, addresses) in
+            [("v1", "0a:00:00:00:01:02 10.1.0.2"), ("v2", "0a:00:00:00:01:03 10.1.0.3")]
+        {
             network.add_port(name, json!({"addresses": addresses}));
         }
         let row = network.row("v3", json!({"addresses": "0a:00:00:00:02:02 10.2.0.2"}));
@@ -94,11 +93,7 @@ impl Network {
             let row = json!({"type": "router", "addresses": "router", "options": options});
             let row = self.row(&format!("sp{number}"), row);
             let row = self.rows.insert("Logical_Switch_Port", row);
-            let ports = if number == 1 {
-                &mut self.ports
-            } else {
-                &mut self.others
-            };
+            let ports = if number == 1 { &mut self.ports } else { &mut self.others };
             ports.push(row);
         }
         for (name, ports) in [("s1", self.ports.clone()), ("s2", self.others.clone())] {
@@ -162,9 +157,7 @@ fn assert_unjudged(answer: &Answer, effect: &str, table: &str) {
 }
 
 fn releases() -> impl Iterator<Item = Release> {
-    [Some(Release::installed()), Release::newest()]
-        .into_iter()
-        .flatten()
+    [Some(Release::installed()), Release::newest()].into_iter().flatten()
 }
 
 #[test]
@@ -188,10 +181,7 @@ fn routing_protocols_go_to_the_port_that_the_router_port_names() {
     let Some(release) = Release::newest() else {
         return;
     };
-    let options = map(&[
-        ("routing-protocol-redirect", "v2"),
-        ("routing-protocols", "BGP"),
-    ]);
+    let options = map(&[("routing-protocol-redirect", "v2"), ("routing-protocols", "BGP")]);
     let request = Network::new(json!({"rp1": {"options": options}})).finish();
     let target = ("10.1.0.1", "0a:00:00:00:01:01");
     for header in [BGP, WEB] {
@@ -205,10 +195,7 @@ fn routing_protocols_go_to_the_port_that_the_router_port_names() {
 #[test]
 fn packets_from_a_vtep_port_meet_no_acl() {
     for release in releases() {
-        let options = map(&[
-            ("vtep-physical-switch", "ps"),
-            ("vtep-logical-switch", "ls"),
-        ]);
+        let options = map(&[("vtep-physical-switch", "ps"), ("vtep-logical-switch", "ls")]);
         let mut network = Network::new(json!({"v1": {"type": "vtep", "options": options}}));
         let row = json!({"direction": "from-lport", "priority": 1, "match": "ip4",
             "action": "drop"});
@@ -289,11 +276,9 @@ fn a_stateless_acl_that_ovn_ignores_keeps_its_packets_from_load_balancers() {
     let Some(release) = Release::newest() else {
         return;
     };
-    for (text, has_group, out) in [
-        ("ip4", true, None),
-        ("ip4 // to the end", false, None),
-        ("ip6", true, Some("v2")),
-    ] {
+    for (text, has_group, out) in
+        [("ip4", true, None), ("ip4 // to the end", false, None), ("ip6", true, Some("v2"))]
+    {
         let mut network = Network::new(json!({}));
         let mut row = json!({"direction": "from-lport", "priority": 1, "match": text,
             "action": "allow-stateless"});
@@ -338,10 +323,7 @@ fn multicast_is_not_judged() {
         let target = ("239.1.1.1", "01:00:5e:01:01:01");
         let header = (Protocol::Udp(53), "udp.dst == 53");
         let (answer, text) = ask(&release, &request, target, header);
-        assert!(
-            TraceOutcome::read(&text).outputs.contains(&"v2".to_owned()),
-            "{text}"
-        );
+        assert!(TraceOutcome::read(&text).outputs.contains(&"v2".to_owned()), "{text}");
         let effect = "which ports of switch s1 get packets for 239.1.1.1";
         assert_unjudged(&answer, effect, "Logical_Switch");
     }

@@ -33,12 +33,7 @@ fn ask(release: &Release, request: &str, address: &str) -> Answer {
     let packet = TracedPacket {
         datapath: "s1".to_owned(),
         expression,
-        arp: Some(ArpRequest::new(
-            "v1",
-            "0a:00:00:00:01:02",
-            "10.1.0.2",
-            address,
-        )),
+        arp: Some(ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", address)),
     };
     ask_from(release, request, "v1", address, packet)
 }
@@ -94,10 +89,7 @@ fn routers_hear_requests_of_other_routers_for_some_addresses_only() {
     let Some(release) = Release::newest() else {
         return;
     };
-    for (next_hop, verdict) in [
-        ("10.1.0.88", Verdict::Reaches),
-        ("10.55.0.1", Verdict::Dropped),
-    ] {
+    for (next_hop, verdict) in [("10.1.0.88", Verdict::Reaches), ("10.55.0.1", Verdict::Dropped)] {
         let mut network = Network::new(json!({}));
         let row = json!({"ip_prefix": "10.77.0.0/16", "nexthop": next_hop, "output_port": "rp1"});
         let route = network.rows.insert("Logical_Router_Static_Route", row);
@@ -120,11 +112,7 @@ fn routers_hear_requests_of_other_routers_for_some_addresses_only() {
              ip4.src == 10.2.0.2 && ip4.dst == 10.77.0.1 && ip.ttl == 64 && {}",
             WEB.1
         );
-        let packet = TracedPacket {
-            datapath: "s2".to_owned(),
-            expression,
-            arp: None,
-        };
+        let packet = TracedPacket { datapath: "s2".to_owned(), expression, arp: None };
         let request = network.finish();
         let answer = ask_from(&release, &request, "v3", "10.77.0.1", packet);
         assert_eq!(answer.verdict, verdict, "{next_hop} {answer:#?}");

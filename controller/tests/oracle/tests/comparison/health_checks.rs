@@ -18,9 +18,7 @@ const QUERY: (Protocol, &str) = (Protocol::Udp(80), "udp.dst == 80");
 fn network() -> Network {
     let mut network = Network::new(json!({}));
     let options = map(&[("svc_monitor_mac", MONITOR_MAC)]);
-    network
-        .rows
-        .insert("NB_Global", json!({"options": options}));
+    network.rows.insert("NB_Global", json!({"options": options}));
     network
 }
 
@@ -62,11 +60,7 @@ fn ask(
             destination: Destination::Address(address.parse().unwrap()),
             protocol,
         },
-        packet: Some(TracedPacket {
-            datapath: "s1".to_owned(),
-            expression,
-            arp: Some(arp),
-        }),
+        packet: Some(TracedPacket { datapath: "s1".to_owned(), expression, arp: Some(arp) }),
     };
     let answer = ask_both(release, &network.finish(), &asked);
     assert_eq!(answer.open, [""; 0]);
@@ -84,11 +78,7 @@ fn ovn_takes_what_is_sent_to_the_source_of_a_check() {
         check_backend(&mut network, "10.1.0.100", &json!({}));
         let answer = ask(&release, network, ["10.1.0.100"; 2], header);
         let is_flooded = header.0 == QUERY.0;
-        assert_eq!(
-            answer.out.as_deref() == Some("ln"),
-            is_flooded,
-            "{answer:#?}"
-        );
+        assert_eq!(answer.out.as_deref() == Some("ln"), is_flooded, "{answer:#?}");
         let is_dropped = answer.verdict == Verdict::Dropped;
         assert_eq!(is_dropped, !is_flooded, "{answer:#?}");
     }
@@ -123,16 +113,8 @@ fn only_checks_that_ovn_sends_have_a_source() {
         ("10.1.0.100", json!({"protocol": "udp"}), true),
         ("10.1.0.100", json!({"protocol": "sctp"}), false),
         ("10.1.0.100", template, false),
-        (
-            "10.1.0.100",
-            json!({"vips": map(&[("10.9.0.1:81", "10.1.0.3:80")])}),
-            false,
-        ),
-        (
-            "10.1.0.100",
-            json!({"vips": map(&[("10.9.0.1:80", "10.1.0.4:80")])}),
-            false,
-        ),
+        ("10.1.0.100", json!({"vips": map(&[("10.9.0.1:81", "10.1.0.3:80")])}), false),
+        ("10.1.0.100", json!({"vips": map(&[("10.9.0.1:80", "10.1.0.4:80")])}), false),
     ] {
         let mut network = network();
         check_backend(&mut network, source, &columns);
@@ -161,11 +143,9 @@ fn acls_stop_requests_for_the_source_but_not_the_replies() {
     let Some(release) = Release::newest() else {
         return;
     };
-    for (direction, text, is_stopped) in [
-        ("from-lport", "arp", true),
-        ("to-lport", "arp", false),
-        ("from-lport", "ip4", false),
-    ] {
+    for (direction, text, is_stopped) in
+        [("from-lport", "arp", true), ("to-lport", "arp", false), ("from-lport", "ip4", false)]
+    {
         let mut network = network();
         drop_packets(&mut network, direction, text);
         check_backend(&mut network, "10.1.0.100", &json!({}));

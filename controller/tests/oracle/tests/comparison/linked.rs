@@ -119,10 +119,7 @@ fn acls_of_linked_switches_stop_requests_and_replies() {
             let request = network("a", &options, (direction, text)).finish();
             let answer = ask_both(&release, &request, &asked);
             let is_unanswered = answer.verdict == Verdict::Unanswered;
-            assert_eq!(
-                is_unanswered, !is_answered,
-                "{direction} {text} {answer:#?}"
-            );
+            assert_eq!(is_unanswered, !is_answered, "{direction} {text} {answer:#?}");
         }
     }
 }
@@ -136,12 +133,7 @@ fn acls_of_linked_switches_stop_requests_of_routers_and_replies() {
         ("from-lport", "inport == \"b\" && ip4", false, false),
         ("from-lport", "inport == \"b\" && arp", false, false),
         ("from-lport", "inport == \"sp1\" && arp", false, false),
-        (
-            "from-lport",
-            "inport == \"a\" && arp.tpa == 10.1.0.1",
-            false,
-            false,
-        ),
+        ("from-lport", "inport == \"a\" && arp.tpa == 10.1.0.1", false, false),
         ("from-lport", "inport == \"v4\" && arp", true, false),
         ("to-lport", "outport == \"sp1\" && arp", false, false),
         ("to-lport", "outport == \"v4\" && arp", true, false),
@@ -160,11 +152,7 @@ fn acls_of_linked_switches_stop_requests_of_routers_and_replies() {
                     destination: Destination::Port("v4".to_owned()),
                     protocol: WEB.0,
                 },
-                packet: Some(TracedPacket {
-                    datapath: "s2".to_owned(),
-                    expression,
-                    arp: None,
-                }),
+                packet: Some(TracedPacket { datapath: "s2".to_owned(), expression, arp: None }),
             };
             let options = map(&[("disable_arp_nd_rsp", value)]);
             let request = network("a", &options, (direction, text)).finish();

@@ -24,9 +24,7 @@ fn network(is_gateway: bool, rules: &[Value]) -> Network {
         network.columns["rp2"] = json!({"gateway_chassis": references(&[chassis])});
         network.columns["lr"] = json!({});
     }
-    let rules = rules
-        .iter()
-        .map(|row| network.rows.insert("NAT", row.clone()));
+    let rules = rules.iter().map(|row| network.rows.insert("NAT", row.clone()));
     network.columns["lr"]["nat"] = references(&rules.collect::<Vec<_>>());
     network
 }
@@ -187,9 +185,6 @@ fn it_is_open_at_which_gateway_port_allowed_sources_of_new_connections_enter_aga
         let noted = answer.open.iter().filter(is_noted).count();
         assert_eq!(noted > 0, choices > 0, "{answer:#?}");
         let outputs = TraceOutcome::read(&text).outputs;
-        assert!(
-            outputs == ["v3"] || choices > 0 && outputs.is_empty(),
-            "{text}"
-        );
+        assert!(outputs == ["v3"] || choices > 0 && outputs.is_empty(), "{text}");
     }
 }

@@ -87,9 +87,7 @@ fn a_machine_whose_port_is_down_answers_itself_if_the_database_wants_it() {
     for (value, verdict) in [("true", Verdict::Reaches), ("false", Verdict::Unanswered)] {
         let mut network = Network::new(json!({}));
         let options = map(&[("ignore_lsp_down", value)]);
-        network
-            .rows
-            .insert("NB_Global", json!({"options": options}));
+        network.rows.insert("NB_Global", json!({"options": options}));
         let row = json!({"direction": "from-lport", "priority": 1, "action": "drop",
             "match": "inport == \"v2\" && arp"});
         let acl = network.rows.insert("ACL", row);
@@ -119,21 +117,9 @@ fn a_sender_without_an_answer_sends_nothing_that_could_be_dropped() {
     };
     for (acl, v2, verdict) in [
         (("from-lport", "ip4"), json!({}), Verdict::Dropped),
-        (
-            ("from-lport", "inport == \"v1\""),
-            json!({}),
-            Verdict::Unanswered,
-        ),
-        (
-            ("to-lport", "arp"),
-            json!({"enabled": false}),
-            Verdict::Unanswered,
-        ),
-        (
-            ("to-lport", "ip6"),
-            json!({"enabled": false}),
-            Verdict::Dropped,
-        ),
+        (("from-lport", "inport == \"v1\""), json!({}), Verdict::Unanswered),
+        (("to-lport", "arp"), json!({"enabled": false}), Verdict::Unanswered),
+        (("to-lport", "ip6"), json!({"enabled": false}), Verdict::Dropped),
     ] {
         let is_answered = is_answered(&release, acl, &v2, verdict);
         assert_eq!(is_answered, verdict == Verdict::Dropped, "{acl:?}");
@@ -157,10 +143,7 @@ fn port_security_stops_the_answer_of_a_machine() {
     let Some(release) = Release::newest() else {
         return;
     };
-    for (address, verdict) in [
-        ("10.1.0.3", Verdict::Reaches),
-        ("10.1.0.4", Verdict::Unanswered),
-    ] {
+    for (address, verdict) in [("10.1.0.3", Verdict::Reaches), ("10.1.0.4", Verdict::Unanswered)] {
         let options = map(&[("disable_arp_nd_rsp", "true")]);
         let security = format!("0a:00:00:00:01:03 {address}");
         let v2 = json!({"options": options, "port_security": security});
@@ -298,10 +281,7 @@ fn a_machine_that_gets_routing_protocols_does_not_answer_itself() {
         return;
     };
     for (protocols, verdict) in [("BGP", Verdict::Unanswered), ("none", Verdict::Reaches)] {
-        let redirect = [
-            ("routing-protocol-redirect", "v2"),
-            ("routing-protocols", protocols),
-        ];
+        let redirect = [("routing-protocol-redirect", "v2"), ("routing-protocols", protocols)];
         let v2 = json!({"options": map(&[("disable_arp_nd_rsp", "true")])});
         let rows = json!({"v2": v2, "rp1": {"options": map(&redirect)}});
         let request = Network::new(rows).finish();
@@ -344,10 +324,7 @@ fn an_ipv6_machine_is_silent_only_if_ovn_drops_its_advertisement() {
         return;
     };
     let database = |protocols: &str, disabled: &str| {
-        let redirect = [
-            ("routing-protocol-redirect", "v2"),
-            ("routing-protocols", protocols),
-        ];
+        let redirect = [("routing-protocol-redirect", "v2"), ("routing-protocols", protocols)];
         let v2 = json!({"addresses": "0a:00:00:00:01:03 10.1.0.3 fd10::3",
             "options": map(&[("disable_arp_nd_rsp", disabled)])});
         let v1 = json!({"addresses": "0a:00:00:00:01:02 10.1.0.2 fd10::2"});

@@ -94,26 +94,14 @@ fn warnings(release: &Release, runtime: &Runtime, cluster: &Cluster, zone: &str)
     let folder = ScratchDir::new();
     let schemas = ["ovn-nb", "ovn-sb"].map(|name| fs::read(release.schema(name)).unwrap());
     let [northbound, southbound] = schemas.map(|text| DatabaseSchema::parse(&text).unwrap());
-    let builder = Sim::builder()
-        .schema(northbound.into())
-        .schema(southbound.into());
+    let builder = Sim::builder().schema(northbound.into()).schema(southbound.into());
     let sim = builder.build().unwrap();
     let socket = folder.path().join("db.sock").display().to_string();
     let listener = runtime.block_on(sim.listen(&format!("punix:{socket}")));
     let _listener = listener.unwrap();
-    warnings.extend(translate(
-        release,
-        runtime,
-        cluster,
-        zone,
-        &format!("unix:{socket}"),
-    ));
+    warnings.extend(translate(release, runtime, cluster, zone, &format!("unix:{socket}")));
     let known = |text: &&str| release.folder().is_none() || WARNINGS.contains(text);
-    let known: Vec<_> = WARNINGS_OF_23_03
-        .into_iter()
-        .chain(WARNINGS)
-        .filter(known)
-        .collect();
+    let known: Vec<_> = WARNINGS_OF_23_03.into_iter().chain(WARNINGS).filter(known).collect();
     warnings.retain(|warning| !known.iter().any(|known| warning.contains(known)));
     warnings
 }
@@ -133,18 +121,13 @@ fn translate(
 /// The installed release and the newest one.
 fn releases() -> Vec<Release> {
     let newest = Release::newest();
-    [Some(Release::installed()), newest]
-        .into_iter()
-        .flatten()
-        .collect()
+    [Some(Release::installed()), newest].into_iter().flatten().collect()
 }
 
 /// Folders of the examples that have manifests.
 fn examples() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples");
-    let folders = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
+    let folders = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let has_manifests = |folder: &PathBuf| folder.join("1-cluster.yaml").is_file();
     let mut folders: Vec<_> = folders.filter(has_manifests).collect();
     folders.sort();
@@ -154,10 +137,7 @@ fn examples() -> Vec<PathBuf> {
 #[test]
 fn northd_has_no_warning_about_the_examples() {
     let runtime = Runtime::new().unwrap();
-    let settings = ClusterSettings {
-        features: Feature::ALL.into(),
-        ..ClusterSettings::default()
-    };
+    let settings = ClusterSettings { features: Feature::ALL.into(), ..ClusterSettings::default() };
     let examples = examples();
     assert!(examples.len() >= 5, "{examples:?}");
     for folder in examples {
@@ -189,10 +169,7 @@ fn northd_has_no_warning_about_networks_on_a_fabric() {
 #[test]
 fn northd_has_no_warning_about_chosen_pods() {
     let runtime = Runtime::new().unwrap();
-    let settings = ClusterSettings {
-        features: Feature::ALL.into(),
-        ..ClusterSettings::default()
-    };
+    let settings = ClusterSettings { features: Feature::ALL.into(), ..ClusterSettings::default() };
     let cluster = read_cluster(&[], CHOSEN, settings);
     for release in releases() {
         let warnings = warnings(&release, &runtime, &cluster, "n1");

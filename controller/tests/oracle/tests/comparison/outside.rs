@@ -88,16 +88,8 @@ fn nobody_outside_has_the_address_of_a_port_that_does_not_answer() {
     for (columns, address, verdict) in [
         (json!({"v2": deaf}), "10.1.0.3", Verdict::Unanswered),
         (json!({"v2": deaf}), "10.1.0.4", Verdict::Leaves),
-        (
-            json!({"s1": transparent, "rp1": disabled}),
-            "10.1.0.1",
-            Verdict::Unanswered,
-        ),
-        (
-            json!({"s1": transparent, "rp1": disabled}),
-            "10.2.0.2",
-            Verdict::Unanswered,
-        ),
+        (json!({"s1": transparent, "rp1": disabled}), "10.1.0.1", Verdict::Unanswered),
+        (json!({"s1": transparent, "rp1": disabled}), "10.2.0.2", Verdict::Unanswered),
     ] {
         let mut network = Network::new(columns.clone());
         network.add_port("ln", localnet());
@@ -110,11 +102,7 @@ fn nobody_outside_has_the_address_of_a_port_that_does_not_answer() {
             protocol: WEB.0,
         });
         assert_eq!(answer.unwrap().verdict, verdict, "{columns} {address}");
-        let target = if address == "10.2.0.2" {
-            "10.1.0.1"
-        } else {
-            address
-        };
+        let target = if address == "10.2.0.2" { "10.1.0.1" } else { address };
         let request = ArpRequest::new("v1", "0a:00:00:00:01:02", "10.1.0.2", target);
         let text = ovn.trace.trace("s1", &request.expression).unwrap();
         let outputs = TraceOutcome::read(&text).outputs;

@@ -17,12 +17,7 @@ const SEED: u64 = 1_795_486_001;
 fn assert_equal(tally: &Tally) {
     println!("{}", tally.summary());
     assert!(tally.arrived * 50 > tally.asked, "{}", tally.summary());
-    assert!(
-        tally.wrong.is_empty(),
-        "{}\n{}",
-        tally.summary(),
-        tally.differences()
-    );
+    assert!(tally.wrong.is_empty(), "{}\n{}", tally.summary(), tally.differences());
 }
 
 #[test]

@@ -20,19 +20,13 @@ fn assert_source(rules: &[Value], mut columns: Value, source: Option<&str>) {
             columns[format!("rp{number}")] = json!({"gateway_chassis": references(&[chassis])});
         }
     }
-    let rules = rules
-        .iter()
-        .map(|row| network.rows.insert("NAT", row.clone()));
+    let rules = rules.iter().map(|row| network.rows.insert("NAT", row.clone()));
     columns["lr"]["nat"] = references(&rules.collect::<Vec<_>>());
     network.columns = columns;
     let target = ("10.2.0.2", "0a:00:00:00:01:01");
     let (answer, text) = ask(&release, &network.finish(), target, WEB);
     assert_same(&answer, &text);
-    assert_eq!(
-        TraceOutcome::read(&text).source.as_deref(),
-        source,
-        "{text}"
-    );
+    assert_eq!(TraceOutcome::read(&text).source.as_deref(), source, "{text}");
     assert_eq!(answer.source, source.map(|text| text.parse().unwrap()));
 }
 
@@ -87,9 +81,7 @@ fn vips_of_a_router_without_ports_serve_packets_that_its_switch_tracks() {
         let row = json!({"name": "lb", "vips": map(&vips)});
         let balancer = network.rows.insert("Load_Balancer", row);
         let options = map(&[("install_ls_lb_from_router", "true")]);
-        network
-            .rows
-            .insert("NB_Global", json!({"options": options}));
+        network.rows.insert("NB_Global", json!({"options": options}));
         // It drops what the switch has balanced, not what the router balances.
         let row = json!({"direction": "from-lport", "priority": 1, "action": "drop",
             "match": "inport == \"v1\" && ip4.dst == 10.1.0.3",
@@ -116,9 +108,7 @@ fn a_switch_does_not_track_stateless_packets_for_vips_of_its_router() {
     for (is_own, out) in [(true, None), (false, Some("v2"))] {
         let mut network = Network::new(json!({}));
         let options = map(&[("install_ls_lb_from_router", "true")]);
-        network
-            .rows
-            .insert("NB_Global", json!({"options": options}));
+        network.rows.insert("NB_Global", json!({"options": options}));
         let row = json!({"name": "lb", "vips": map(&[("10.96.0.1", "10.1.0.3")])});
         let balancer = network.rows.insert("Load_Balancer", row);
         let balancers = references(&[balancer]);
@@ -182,11 +172,9 @@ fn a_gateway_knows_the_mac_addresses_of_announced_vips() {
     let Some(release) = Release::newest() else {
         return;
     };
-    for (chassis, learns, out) in [
-        (Some("c1"), "false", Some("v3")),
-        (Some("c1"), "true", None),
-        (None, "false", None),
-    ] {
+    for (chassis, learns, out) in
+        [(Some("c1"), "false", Some("v3")), (Some("c1"), "true", None), (None, "false", None)]
+    {
         let mut network = Network::new(json!({}));
         let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")]),
             "options": map(&[("add_route", "true"), ("neighbor_responder", "none")])});
@@ -223,15 +211,13 @@ fn packets_of_a_router_for_an_l2gateway_port_are_tracked() {
             "options": map(&options)});
         let port = network.rows.insert("Logical_Switch_Port", row);
         network.others.push(port);
-        let acls = [
-            ("from-lport", "allow-related", "ip4"),
-            ("to-lport", "drop", "ct.new"),
-        ]
-        .map(|(direction, action, text)| {
-            let row = json!({"direction": direction, "priority": 1, "action": action,
+        let acls = [("from-lport", "allow-related", "ip4"), ("to-lport", "drop", "ct.new")].map(
+            |(direction, action, text)| {
+                let row = json!({"direction": direction, "priority": 1, "action": action,
                 "match": text});
-            network.rows.insert("ACL", row)
-        });
+                network.rows.insert("ACL", row)
+            },
+        );
         network.columns["s2"] = json!({"acls": references(&acls)});
         let target = ("10.2.0.7", "0a:00:00:00:01:01");
         let (answer, text) = ask(&release, &network.finish(), target, WEB);
@@ -246,11 +232,9 @@ fn untranslated_packets_for_a_stateless_rule_with_allowed_addresses_are_dropped(
     let Some(release) = Release::newest() else {
         return;
     };
-    for (stateless, is_limited, out) in [
-        ("true", true, None),
-        ("true", false, Some("v3")),
-        ("false", true, Some("v3")),
-    ] {
+    for (stateless, is_limited, out) in
+        [("true", true, None), ("true", false, Some("v3")), ("false", true, Some("v3"))]
+    {
         let mut network = Network::new(json!({}));
         let row = json!({"name": "gc", "chassis_name": "c1", "priority": 1});
         let chassis = network.rows.insert("Gateway_Chassis", row);
@@ -342,9 +326,7 @@ fn equal_routes_by_ports_of_other_routers_stay_with_their_router() {
         let port = network.rows.insert("Logical_Router_Port", row);
         let row = json!({"name": "other", "ports": references(&[port])});
         network.rows.insert("Logical_Router", row);
-        let routes = routes
-            .iter()
-            .map(|(next_hop, port)| ("20.0.0.0/16", *next_hop, json!(port)));
+        let routes = routes.iter().map(|(next_hop, port)| ("20.0.0.0/16", *next_hop, json!(port)));
         let last = ("20.0.0.0/8", "10.1.0.3", json!(["set", []]));
         let rows = routes.chain([last]).map(|(prefix, next_hop, port)| {
             let row = json!({"ip_prefix": prefix, "nexthop": next_hop, "output_port": port});
@@ -403,8 +385,5 @@ fn it_is_open_by_which_of_several_switch_ports_a_router_port_sends() {
     let (answer, text) = ask(&release, &network.finish(), target, WEB);
     let outputs = TraceOutcome::read(&text).outputs;
     assert!(outputs.is_empty() || outputs == ["v3"], "{text}");
-    assert_eq!(
-        answer.open,
-        ["several switch ports lead to router port rp2"]
-    );
+    assert_eq!(answer.open, ["several switch ports lead to router port rp2"]);
 }

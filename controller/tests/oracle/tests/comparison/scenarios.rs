@@ -121,9 +121,7 @@ fn pod(cluster: &Cluster, name: &str) -> (String, Vec<IpAddr>) {
     let pod = pods.pods().find(|pod| pod.key.to_string() == name);
     let pod = pod.unwrap_or_else(|| panic!("no pod {name}"));
     let places: Vec<_> = pods.places(pod).collect();
-    let primary = places
-        .iter()
-        .find(|place| place.network.role == Role::Primary);
+    let primary = places.iter().find(|place| place.network.role == Role::Primary);
     let place = primary.or(places.first()).unwrap();
     let addresses = place.addresses.addresses.iter().map(ipnet::IpNet::addr);
     (pod.node.as_deref().unwrap().to_owned(), addresses.collect())
@@ -159,17 +157,10 @@ fn is_as_expected(answer: &Answer, expected: &Expected) -> bool {
 /// Asks the questions of a scenario. Returns what is not as expected.
 fn play(release: &Release, runtime: &Runtime, scenario: &Scenario) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let folders: Vec<_> = scenario
-        .folders
-        .iter()
-        .map(|folder| root.join(folder))
-        .collect();
+    let folders: Vec<_> = scenario.folders.iter().map(|folder| root.join(folder)).collect();
     let cluster = read_cluster(&folders, &scenario.manifests, scenario.settings.cluster());
-    let targets: Vec<_> = scenario
-        .questions
-        .iter()
-        .map(|question| addresses(&cluster, &question.to))
-        .collect();
+    let targets: Vec<_> =
+        scenario.questions.iter().map(|question| addresses(&cluster, &question.to)).collect();
     let all: Vec<_> = targets.iter().flatten().copied().collect();
     let mut zones = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -198,15 +189,9 @@ fn ask(zone: &mut Zone, expected: &Expected, address: IpAddr) -> Option<String> 
         return Some(format!("{expected:?}, {address}\n{answer:#?}"));
     }
     let suffix = format!("_{}", expected.from.replace('/', "_"));
-    let port = zone
-        .wiring
-        .local_ports()
-        .find(|port| port.ends_with(&suffix));
+    let port = zone.wiring.local_ports().find(|port| port.ends_with(&suffix));
     question.sender = Sender::port(port.unwrap());
-    let packet = match zone
-        .wiring
-        .frame(&question.sender, address, question.protocol)
-    {
+    let packet = match zone.wiring.frame(&question.sender, address, question.protocol) {
         Frame::Packet(packet) => Some(packet),
         Frame::Nothing => None,
         Frame::Unclear => return Some(format!("{expected:?}: no frame")),
@@ -221,10 +206,7 @@ fn ask(zone: &mut Zone, expected: &Expected, address: IpAddr) -> Option<String> 
 impl Settings {
     fn cluster(&self) -> ClusterSettings {
         let has = |family: &IpFamily| {
-            let mut families = self
-                .service_cidr
-                .iter()
-                .map(|range| IpFamily::of_net(*range));
+            let mut families = self.service_cidr.iter().map(|range| IpFamily::of_net(*range));
             self.service_cidr.is_empty() || families.any(|one| one == *family)
         };
         ClusterSettings {

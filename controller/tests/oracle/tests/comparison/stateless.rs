@@ -53,10 +53,7 @@ const OTHER_PORT: Pair = ("10.96.0.1:53", "10.2.0.2:53");
 /// The answers for a packet of `v1` to port 80 of an address.
 fn ask_router(release: &Release, setup: Setup, address: &str) -> (Answer, String) {
     let mut network = Network::new(json!({}));
-    let mut options = vec![(
-        "ct-commit-all",
-        if setup.commits { "true" } else { "false" },
-    )];
+    let mut options = vec![("ct-commit-all", if setup.commits { "true" } else { "false" })];
     match setup.kind {
         Kind::Gateway => options.push(("chassis", "c1")),
         Kind::Ports(count) => {
@@ -101,64 +98,29 @@ fn assert_outputs(setups: &[(Setup, Option<&str>)]) {
     };
     for (setup, out) in setups {
         let (answer, text) = ask_router(&release, *setup, "10.96.0.1");
-        assert_eq!(
-            answer.out.as_deref(),
-            *out,
-            "{setup:?}\n{answer:#?}\n{text}"
-        );
+        assert_eq!(answer.out.as_deref(), *out, "{setup:?}\n{answer:#?}\n{text}");
     }
 }
 
 #[test]
 fn a_router_serves_packets_that_it_tracks_for_another_reason_by_addresses() {
-    let commits = Setup {
-        commits: true,
-        ..SETUP
-    };
+    let commits = Setup { commits: true, ..SETUP };
     assert_outputs(&[
         (SETUP, None),
         (commits, Some("v3")),
-        (
-            Setup {
-                kind: Kind::Gateway,
-                ..commits
-            },
-            Some("v3"),
-        ),
-        (
-            Setup {
-                vips: &[WITH_PORT],
-                ..commits
-            },
-            None,
-        ),
-        (
-            Setup {
-                vips: &[("10.96.0.1:80", "10.1.0.3:80"), PLAIN],
-                ..commits
-            },
-            Some("v3"),
-        ),
+        (Setup { kind: Kind::Gateway, ..commits }, Some("v3")),
+        (Setup { vips: &[WITH_PORT], ..commits }, None),
+        (Setup { vips: &[("10.96.0.1:80", "10.1.0.3:80"), PLAIN], ..commits }, Some("v3")),
     ]);
 }
 
 #[test]
 fn a_load_balancer_with_state_serves_by_addresses_beside_one_without() {
-    let beside = |others| Setup {
-        vips: &[OTHER_PORT],
-        others,
-        ..SETUP
-    };
+    let beside = |others| Setup { vips: &[OTHER_PORT], others, ..SETUP };
     assert_outputs(&[
         (beside(&[WITH_PORT]), None),
         (beside(&[PLAIN]), Some("v3")),
-        (
-            Setup {
-                vips: &[PLAIN],
-                ..beside(&[OTHER_PORT])
-            },
-            Some("v3"),
-        ),
+        (Setup { vips: &[PLAIN], ..beside(&[OTHER_PORT]) }, Some("v3")),
     ]);
 }
 
@@ -181,47 +143,14 @@ fn a_router_tracks_packets_that_could_be_answers_but_not_those_for_a_vip() {
 
 #[test]
 fn a_router_with_two_gateway_ports_translates_without_state() {
-    let two = Setup {
-        kind: Kind::Ports(2),
-        ..SETUP
-    };
-    let without = |options| Setup {
-        vips: &[("10.96.0.1:80", "")],
-        options,
-        ..two
-    };
+    let two = Setup { kind: Kind::Ports(2), ..SETUP };
+    let without = |options| Setup { vips: &[("10.96.0.1:80", "")], options, ..two };
     assert_outputs(&[
         (two, Some("v3")),
-        (
-            Setup {
-                vips: &[WITH_PORT],
-                ..two
-            },
-            Some("v3"),
-        ),
-        (
-            Setup {
-                is_checked: true,
-                ..two
-            },
-            Some("v3"),
-        ),
-        (
-            Setup {
-                is_checked: true,
-                commits: true,
-                ..SETUP
-            },
-            None,
-        ),
-        (
-            Setup {
-                vips: &[OTHER_PORT],
-                others: &[WITH_PORT],
-                ..two
-            },
-            None,
-        ),
+        (Setup { vips: &[WITH_PORT], ..two }, Some("v3")),
+        (Setup { is_checked: true, ..two }, Some("v3")),
+        (Setup { is_checked: true, commits: true, ..SETUP }, None),
+        (Setup { vips: &[OTHER_PORT], others: &[WITH_PORT], ..two }, None),
         (without(&[]), None),
         (without(&[("reject", "true")]), None),
         (without(&[("event", "true")]), None),
@@ -234,38 +163,13 @@ fn a_backend_that_seems_to_answer_gets_the_address_of_the_vip() {
     let Some(release) = Release::newest() else {
         return;
     };
-    let two = Setup {
-        kind: Kind::Ports(2),
-        vips: &[("10.96.0.1", "10.1.0.2")],
-        ..SETUP
-    };
-    let rule = |logical| Setup {
-        rule: Some(("10.2.0.8", logical)),
-        ..two
-    };
+    let two = Setup { kind: Kind::Ports(2), vips: &[("10.96.0.1", "10.1.0.2")], ..SETUP };
+    let rule = |logical| Setup { rule: Some(("10.2.0.8", logical)), ..two };
     for (setup, source) in [
         (two, Some("10.96.0.1")),
-        (
-            Setup {
-                kind: Kind::Ports(1),
-                ..two
-            },
-            None,
-        ),
-        (
-            Setup {
-                vips: &[("10.96.0.1:80", "10.1.0.2:80")],
-                ..two
-            },
-            None,
-        ),
-        (
-            Setup {
-                is_checked: true,
-                ..two
-            },
-            Some("10.96.0.1"),
-        ),
+        (Setup { kind: Kind::Ports(1), ..two }, None),
+        (Setup { vips: &[("10.96.0.1:80", "10.1.0.2:80")], ..two }, None),
+        (Setup { is_checked: true, ..two }, Some("10.96.0.1")),
         (rule("10.1.0.0/24"), Some("10.96.0.1")),
         (rule("10.1.0.2"), Some("10.2.0.8")),
     ] {

@@ -19,11 +19,7 @@ fn insert_mapped(
     option: Option<(&str, &str)>,
     ports: &[(&str, &str)],
 ) -> String {
-    let variables = [
-        ("VIP", "10.2.0.2"),
-        ("PORT", "80"),
-        ("BACKENDS", "10.1.0.3:80"),
-    ];
+    let variables = [("VIP", "10.2.0.2"), ("PORT", "80"), ("BACKENDS", "10.1.0.3:80")];
     let row = json!({"chassis": "c1", "variables": map(&variables)});
     network.rows.insert("Chassis_Template_Var", row);
     let mut options = vec![("template", "true")];

@@ -96,10 +96,8 @@ struct Central {
 
 impl Central {
     fn new(release: &Release, runtime: &Runtime, manifests: &str, asked: &[IpAddr]) -> Self {
-        let settings = ClusterSettings {
-            databases: Databases::Central,
-            ..ClusterSettings::default()
-        };
+        let settings =
+            ClusterSettings { databases: Databases::Central, ..ClusterSettings::default() };
         let cluster = read_cluster(&[], manifests, settings);
         let server = start_server(release);
         let remote = server.remote();
@@ -239,10 +237,7 @@ fn is_as_expected(answer: &Answer, expected: &Outcome) -> bool {
         && answer.at.starts_with(&expected.at)
         && expected.via.is_none_or(|via| {
             let via = via.to_string();
-            answer
-                .hops
-                .iter()
-                .any(|hop| format!("{hop:?}").contains(&via))
+            answer.hops.iter().any(|hop| format!("{hop:?}").contains(&via))
         })
 }
 
@@ -270,12 +265,7 @@ fn ask(central: &mut Central, expected: &Expected) -> Option<String> {
     let question = Question { sender, ..question };
     let asked = Asked { question, packet };
     let mut tally = Tally::default();
-    compare(
-        &central.northbound,
-        &mut central.ovn.trace,
-        &asked,
-        &mut tally,
-    );
+    compare(&central.northbound, &mut central.ovn.trace, &asked, &mut tally);
     (tally.asked != 1 || !tally.wrong.is_empty())
         .then(|| format!("{expected:?}: ovn-trace: {}", tally.differences()))
 }
@@ -300,11 +290,8 @@ fn questions_about_vpcs_have_the_written_answers() {
                 serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
             let place = Path::new("../../vpcs/tests/scenarios").join(file.file_name().unwrap());
             let manifests = fs::read_to_string(root.join(place)).unwrap();
-            let asked: Vec<IpAddr> = scenario
-                .questions
-                .iter()
-                .filter_map(|question| question.to.ip)
-                .collect();
+            let asked: Vec<IpAddr> =
+                scenario.questions.iter().filter_map(|question| question.to.ip).collect();
             let mut central = Central::new(release, &runtime, &manifests, &asked);
             let found = scenario.questions.iter();
             let found = found.filter_map(|expected| ask(&mut central, expected));

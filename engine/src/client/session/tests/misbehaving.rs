@@ -14,22 +14,14 @@ fn echo_is_answered_in_every_state() {
     scene.take_sent();
     scene.send(echo).unwrap();
     assert_eq!(scene.take_sent(), [answer]);
-    scene
-        .send(r#"{"method":"wipe","params":[],"id":7}"#)
-        .unwrap();
-    assert_eq!(
-        scene.take_sent(),
-        [r#"{"result":null,"error":"unknown method","id":7}"#]
-    );
+    scene.send(r#"{"method":"wipe","params":[],"id":7}"#).unwrap();
+    assert_eq!(scene.take_sent(), [r#"{"result":null,"error":"unknown method","id":7}"#]);
 }
 
 #[test]
 fn a_server_that_does_not_read_its_replies_is_disconnected() {
     let mut scene = Scene::new();
-    let echo = format!(
-        r#"{{"method":"echo","params":["{}"],"id":1}}"#,
-        "x".repeat(1 << 18)
-    );
+    let echo = format!(r#"{{"method":"echo","params":["{}"],"id":1}}"#, "x".repeat(1 << 18));
     assert!((0..3).all(|_| scene.send(&echo).is_ok()));
     scene.take_sent();
     assert!((0..3).all(|_| scene.send(&echo).is_ok()));
@@ -82,14 +74,8 @@ fn malformed_replies_end_the_session() {
     for messages in [
         vec![r#"{"id":1,"result":[]}"#.to_owned()],
         vec![r#"{"id":1,"result":{}}"#.to_owned()],
-        vec![format!(
-            r#"{{"id":1,"result":{}}}"#,
-            SERVER.replace("standalone", "other")
-        )],
-        vec![format!(
-            r#"{{"id":1,"result":{}}}"#,
-            SERVER.replace("true", "1")
-        )],
+        vec![format!(r#"{{"id":1,"result":{}}}"#, SERVER.replace("standalone", "other"))],
+        vec![format!(r#"{{"id":1,"result":{}}}"#, SERVER.replace("true", "1"))],
         vec![no_server.clone(), r#"{"id":4,"result":{}}"#.to_owned()],
         vec![no_server.clone(), r#"{"id":4,"result":[1]}"#.to_owned()],
         vec![no_server.clone(), r#"{"id":4,"result":["E"]}"#.to_owned()],
@@ -97,42 +83,16 @@ fn malformed_replies_end_the_session() {
         vec![r#"{"id":2,"result":{}}"#.to_owned()],
         vec![list.clone(), r#"{"id":4,"result":[]}"#.to_owned()],
         vec![list.clone(), r#"{"id":4,"result":{"name":"D"}}"#.to_owned()],
-        vec![
-            list.clone(),
-            r#"{"id":4,"error":{"error":"unknown database"}}"#.to_owned(),
-        ],
-        vec![
-            list.clone(),
-            schema.clone(),
-            r#"{"id":5,"result":{}}"#.to_owned(),
-        ],
-        vec![
-            list.clone(),
-            schema.clone(),
-            r#"{"id":5,"result":[]}"#.to_owned(),
-        ],
-        vec![
-            list.clone(),
-            schema.clone(),
-            r#"{"id":5,"result":[false,"0"]}"#.to_owned(),
-        ],
-        vec![
-            list.clone(),
-            schema.clone(),
-            r#"{"id":5,"result":[true,"0",{}]}"#.to_owned(),
-        ],
-        vec![
-            list,
-            schema,
-            r#"{"id":5,"result":[false,"0",{"X":{}}]}"#.to_owned(),
-        ],
+        vec![list.clone(), r#"{"id":4,"error":{"error":"unknown database"}}"#.to_owned()],
+        vec![list.clone(), schema.clone(), r#"{"id":5,"result":{}}"#.to_owned()],
+        vec![list.clone(), schema.clone(), r#"{"id":5,"result":[]}"#.to_owned()],
+        vec![list.clone(), schema.clone(), r#"{"id":5,"result":[false,"0"]}"#.to_owned()],
+        vec![list.clone(), schema.clone(), r#"{"id":5,"result":[true,"0",{}]}"#.to_owned()],
+        vec![list, schema, r#"{"id":5,"result":[false,"0",{"X":{}}]}"#.to_owned()],
     ] {
         let mut scene = Scene::new();
         let (last, before) = messages.split_last().unwrap();
-        assert!(
-            before.iter().all(|message| scene.send(message).is_ok()),
-            "{messages:?}"
-        );
+        assert!(before.iter().all(|message| scene.send(message).is_ok()), "{messages:?}");
         assert!(scene.send(last).is_err(), "{messages:?}");
     }
 }
@@ -158,9 +118,7 @@ fn a_silent_server_is_disconnected_only_while_a_reply_is_outstanding() {
     assert!(scene.session.on_deadline(scene.now + first / 2).is_ok());
     let error = scene.session.on_deadline(scene.now + first).unwrap_err();
     assert_eq!(error.to_string(), "the server has been silent for 10s");
-    scene
-        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-        .unwrap();
+    scene.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
     assert_eq!(scene.session.deadline(), Some(scene.now + minute));
     assert!(scene.session.on_deadline(scene.now + minute / 2).is_ok());
     let error = scene.session.on_deadline(scene.now + minute).unwrap_err();
@@ -175,25 +133,16 @@ fn a_silent_server_is_disconnected_only_while_a_reply_is_outstanding() {
 fn other_messages_do_not_extend_the_setup_timeout_but_parts_of_a_reply_do() {
     let minute = Duration::from_secs(60);
     let mut scene = Scene::new();
-    scene
-        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-        .unwrap();
+    scene.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
     let start = scene.now;
     for half_minutes in 1..4 {
         scene.now = start + half_minutes * minute / 2;
-        scene
-            .send(r#"{"id":"echo","method":"echo","params":[]}"#)
-            .unwrap();
-        assert_eq!(
-            scene.session.on_deadline(scene.now).is_ok(),
-            half_minutes < 2
-        );
+        scene.send(r#"{"id":"echo","method":"echo","params":[]}"#).unwrap();
+        assert_eq!(scene.session.on_deadline(scene.now).is_ok(), half_minutes < 2);
     }
     // The same duration with parts of a message.
     let mut scene = Scene::new();
-    scene
-        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-        .unwrap();
+    scene.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
     let start = scene.now;
     scene.send(r#"{"id":4,"result":{"#).unwrap();
     for half_minutes in 1..9 {
@@ -212,9 +161,7 @@ fn limits_that_overflow_a_time_are_no_limits() {
     config.probe_interval = Some(Duration::MAX);
     let mut scene = Scene::with(config, &remote);
     assert_eq!(scene.session.deadline(), None);
-    scene
-        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-        .unwrap();
+    scene.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
     assert_eq!(scene.session.deadline(), None);
     assert!(scene.session.on_deadline(scene.now).is_ok());
 }
@@ -228,10 +175,7 @@ fn a_silent_server_on_tcp_is_probed() {
     let (five, ten) = (seconds(5), seconds(10));
     assert_eq!(scene.session.deadline(), Some(five));
     scene.session.on_deadline(five).unwrap();
-    assert_eq!(
-        scene.take_sent(),
-        [r#"{"method":"echo","params":[],"id":"echo"}"#]
-    );
+    assert_eq!(scene.take_sent(), [r#"{"method":"echo","params":[],"id":"echo"}"#]);
     assert!(scene.session.on_deadline(ten).is_err());
 }
 
@@ -241,13 +185,8 @@ fn a_message_over_the_limit_ends_the_session() {
     let mut config = Config::new(remote.clone().into(), "D");
     config.max_message = 100;
     let mut scene = Scene::with(config, &remote);
-    let error = scene
-        .send(&format!(r#"{{"id":1,"result":["{}"#, "x".repeat(100)))
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("longer than the limit"),
-        "{error}"
-    );
+    let error = scene.send(&format!(r#"{{"id":1,"result":["{}"#, "x".repeat(100))).unwrap_err();
+    assert!(error.to_string().contains("longer than the limit"), "{error}");
 }
 
 #[test]
@@ -256,14 +195,7 @@ fn a_string_over_the_limit_ends_the_session_before_its_end() {
     let mut config = Config::new(remote.clone().into(), "D");
     config.max_string = 100;
     let mut scene = Scene::with(config, &remote);
-    scene
-        .send(&format!(r#"{{"id":1,"result":["{}"#, "x".repeat(90)))
-        .unwrap();
+    scene.send(&format!(r#"{{"id":1,"result":["{}"#, "x".repeat(90))).unwrap();
     let error = scene.send(&"x".repeat(20)).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("string is longer than the limit"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("string is longer than the limit"), "{error}");
 }

@@ -13,26 +13,17 @@ fn setup_requests_server_status_schema_and_contents() {
             r#"{"method":"set_db_change_aware","params":[true],"id":3}"#,
         ]
     );
-    let events = scene
-        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-        .unwrap();
+    let events = scene.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
     assert!(events.is_empty());
-    assert_eq!(
-        scene.take_sent(),
-        [r#"{"method":"get_schema","params":["D"],"id":4}"#]
-    );
-    scene
-        .send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#))
-        .unwrap();
+    assert_eq!(scene.take_sent(), [r#"{"method":"get_schema","params":["D"],"id":4}"#]);
+    scene.send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#)).unwrap();
     assert_eq!(
         scene.take_sent(),
         [format!(
             r#"{{"method":"monitor_cond_since","params":["D","D",{{"T":[{{"columns":["name","set"]}}]}},"{ZERO}"],"id":5}}"#
         )]
     );
-    let events = scene
-        .send(&format!(r#"{{"id":5,"result":[false,"{ZERO}",{{}}]}}"#))
-        .unwrap();
+    let events = scene.send(&format!(r#"{{"id":5,"result":[false,"{ZERO}",{{}}]}}"#)).unwrap();
     assert!(matches!(events[..], [SessionEvent::ReplicaReady(_)]));
 }
 
@@ -43,36 +34,20 @@ fn without_server_status_the_databases_are_listed() {
     scene
         .send(r#"{"id":1,"error":{"error":"unknown database"}}{"id":3,"error":"unknown method"}"#)
         .unwrap();
-    assert_eq!(
-        scene.take_sent(),
-        [r#"{"method":"list_dbs","params":[],"id":4}"#]
-    );
-    scene
-        .send(r#"{"id":4,"result":["D"],"error":null}"#)
-        .unwrap();
-    assert_eq!(
-        scene.take_sent(),
-        [r#"{"method":"get_schema","params":["D"],"id":5}"#]
-    );
+    assert_eq!(scene.take_sent(), [r#"{"method":"list_dbs","params":[],"id":4}"#]);
+    scene.send(r#"{"id":4,"result":["D"],"error":null}"#).unwrap();
+    assert_eq!(scene.take_sent(), [r#"{"method":"get_schema","params":["D"],"id":5}"#]);
 }
 
 #[test]
 fn a_server_that_no_longer_qualifies_is_disconnected() {
     for (update, error) in [
-        (
-            r#"{"modify":{"leader":false}}"#,
-            "the server does not lead its cluster",
-        ),
-        (
-            r#"{"modify":{"connected":false}}"#,
-            "the server is not connected to its cluster",
-        ),
+        (r#"{"modify":{"leader":false}}"#, "the server does not lead its cluster"),
+        (r#"{"modify":{"connected":false}}"#, "the server is not connected to its cluster"),
         (r#"{"delete":null}"#, "no database D: the server has none"),
     ] {
         let mut scene = Scene::new();
-        scene
-            .send(&format!(r#"{{"id":1,"result":{MEMBER},"error":null}}"#))
-            .unwrap();
+        scene.send(&format!(r#"{{"id":1,"result":{MEMBER},"error":null}}"#)).unwrap();
         let result = scene.send(&format!(
             r#"{{"id":null,"method":"update2","params":["_Server.Database",{{"Database":{{"00000000-0000-4000-8000-00000000000d":{update}}}}}]}}"#
         ));
@@ -84,23 +59,14 @@ fn a_server_that_no_longer_qualifies_is_disconnected() {
 fn after_a_change_of_the_schema_setup_starts_again() {
     let mut scene = Scene::new();
     scene.until_live();
-    let events = scene
-        .send(r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#)
-        .unwrap();
+    let events = scene.send(r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#).unwrap();
     assert!(matches!(events[..], [SessionEvent::SchemaChanged]) && !scene.session.is_live());
-    assert_eq!(
-        scene.take_sent(),
-        [r#"{"method":"get_schema","params":["D"],"id":7}"#]
-    );
+    assert_eq!(scene.take_sent(), [r#"{"method":"get_schema","params":["D"],"id":7}"#]);
     let schema = SCHEMA.replace("1.0.0", "1.0.1").replace("set", "later");
-    scene
-        .send(&format!(r#"{{"id":7,"result":{schema},"error":null}}"#))
-        .unwrap();
+    scene.send(&format!(r#"{{"id":7,"result":{schema},"error":null}}"#)).unwrap();
     let contents = format!(r#"{{"T":{{"{ROW}":{{"initial":{{"name":"b","later":"c"}}}}}}}}"#);
     let events = scene
-        .send(&format!(
-            r#"{{"id":8,"result":[false,"{ZERO}",{contents}],"error":null}}"#
-        ))
+        .send(&format!(r#"{{"id":8,"result":[false,"{ZERO}",{contents}],"error":null}}"#))
         .unwrap();
     assert!(matches!(events[..], [SessionEvent::ReplicaReady(_)]));
     assert_eq!(scene.names(), ["b"]);
@@ -117,26 +83,19 @@ fn older_monitor_methods_are_tried_if_the_newer_are_unknown() {
             r#"{"method":"monitor_cond","params":["D","D",{"T":[{"columns":["name","set"]}]}],"id":6}"#
         ]
     );
-    scene
-        .send(r#"{"id":6,"result":null,"error":"rpc: can't find method monitor_cond"}"#)
-        .unwrap();
+    scene.send(r#"{"id":6,"result":null,"error":"rpc: can't find method monitor_cond"}"#).unwrap();
     assert_eq!(
         scene.take_sent(),
         [r#"{"method":"monitor","params":["D","D",{"T":[{"columns":["name","set"]}]}],"id":7}"#]
     );
     let events = scene
-        .send(&format!(
-            r#"{{"id":7,"result":{{"T":{{"{ROW}":{{"new":{{"name":"a"}}}}}}}}}}"#
-        ))
+        .send(&format!(r#"{{"id":7,"result":{{"T":{{"{ROW}":{{"new":{{"name":"a"}}}}}}}}}}"#))
         .unwrap();
     assert!(matches!(events[..], [SessionEvent::ReplicaReady(_)]));
     let update = r#"{"old":{"name":"a"},"new":{"name":"b"}}"#;
     let update =
         format!(r#"{{"id":null,"method":"update","params":["D",{{"T":{{"{ROW}":{update}}}}}]}}"#);
-    assert!(matches!(
-        scene.send(&update).unwrap()[..],
-        [SessionEvent::ReplicaChanged]
-    ));
+    assert!(matches!(scene.send(&update).unwrap()[..], [SessionEvent::ReplicaChanged]));
     assert_eq!(scene.names(), ["b"]);
 }
 
@@ -162,30 +121,18 @@ fn a_server_without_the_database_is_rejected() {
             SERVER.replace(r#""D""#, r#""OVN_Southbound""#)
         ))
         .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "no database D: the server has OVN_Southbound"
-    );
+    assert_eq!(error.to_string(), "no database D: the server has OVN_Southbound");
 }
 
 #[test]
 fn the_fence_comes_with_the_lock() {
     let mut scene = Scene::new();
-    assert!(
-        scene
-            .send(r#"{"id":2,"result":{"locked":false},"error":null}"#)
-            .unwrap()
-            .is_empty()
-    );
+    assert!(scene.send(r#"{"id":2,"result":{"locked":false},"error":null}"#).unwrap().is_empty());
     scene.until_live_after_lock();
     assert!(!scene.session.is_fenced());
-    scene
-        .send(r#"{"id":null,"method":"locked","params":["other"]}"#)
-        .unwrap();
+    scene.send(r#"{"id":null,"method":"locked","params":["other"]}"#).unwrap();
     assert!(!scene.session.is_fenced());
-    let events = scene
-        .send(r#"{"id":null,"method":"locked","params":["patchbay_1"]}"#)
-        .unwrap();
+    let events = scene.send(r#"{"id":null,"method":"locked","params":["patchbay_1"]}"#).unwrap();
     assert!(matches!(events[..], [SessionEvent::Fenced]) && scene.session.is_fenced());
 
     let mut scene = Scene::new();
@@ -200,14 +147,9 @@ fn the_fence_comes_with_the_lock() {
 impl Scene {
     /// Replies to all requests but the one for the lock, which has a reply.
     fn until_live_after_lock(&mut self) {
-        self.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-            .unwrap();
-        self.send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#))
-            .unwrap();
-        self.send(&format!(
-            r#"{{"id":5,"result":[false,"{ZERO}",{{}}],"error":null}}"#
-        ))
-        .unwrap();
+        self.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
+        self.send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#)).unwrap();
+        self.send(&format!(r#"{{"id":5,"result":[false,"{ZERO}",{{}}],"error":null}}"#)).unwrap();
     }
 }
 
@@ -218,10 +160,7 @@ fn a_request_for_a_changed_schema_restarts_the_setup_timeout() {
     scene.now += Duration::from_secs(1000);
     let canceled = r#"{"id":null,"method":"monitor_canceled","params":["D"]}"#;
     let events = scene.send(canceled).unwrap();
-    assert!(
-        matches!(events[..], [SessionEvent::SchemaChanged]),
-        "{events:?}"
-    );
+    assert!(matches!(events[..], [SessionEvent::SchemaChanged]), "{events:?}");
     let deadline = scene.now + Duration::from_secs(60);
     assert_eq!(scene.session.deadline(), Some(deadline));
     assert!(scene.session.on_deadline(scene.now).is_ok());

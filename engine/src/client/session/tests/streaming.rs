@@ -47,10 +47,7 @@ impl Scene {
     }
 
     fn row_count(&self) -> usize {
-        self.retained
-            .replica
-            .as_ref()
-            .map_or(0, |replica| replica.snapshot().row_count())
+        self.retained.replica.as_ref().map_or(0, |replica| replica.snapshot().row_count())
     }
 }
 
@@ -71,9 +68,7 @@ fn the_first_reply_is_never_kept_as_a_whole() {
             events.extend(scene.send(std::str::from_utf8(part).unwrap()).unwrap());
             assert!(scene.unread() <= (32 << 10) + len, "of {}", message.len());
         }
-        let [SessionEvent::ReplicaReady(live)] = &events[..] else {
-            panic!("{events:?}")
-        };
+        let [SessionEvent::ReplicaReady(live)] = &events[..] else { panic!("{events:?}") };
         assert_eq!((live.resync, live.rows), (ResyncKind::Full, ROWS));
         let mut arrived = scene.names();
         arrived.sort();
@@ -105,10 +100,7 @@ fn older_monitors_and_long_updates_too() {
     assert!(scene.send_in_parts(begin, 5000).unwrap().is_empty());
     assert!(scene.unread() < 40_000);
     assert_eq!(scene.row_count(), 1, "nothing is shown before the end");
-    assert!(matches!(
-        scene.send(end).unwrap()[..],
-        [SessionEvent::ReplicaChanged]
-    ));
+    assert!(matches!(scene.send(end).unwrap()[..], [SessionEvent::ReplicaChanged]));
     assert_eq!(scene.row_count(), ROWS + 1);
 }
 
@@ -120,12 +112,7 @@ fn a_reply_that_breaks_off_changes_nothing() {
     for part in [100, message.len() / 2, message.len() - 1] {
         scene.connect_again();
         scene.until_monitor();
-        assert!(
-            scene
-                .send_in_parts(&message[..part], 5000)
-                .unwrap()
-                .is_empty()
-        );
+        assert!(scene.send_in_parts(&message[..part], 5000).unwrap().is_empty());
         assert_eq!(scene.names(), ["a"]);
     }
     scene.connect_again();
@@ -164,10 +151,7 @@ fn a_row_that_never_ends_is_kept_up_to_the_limit() {
             break error;
         }
     };
-    assert!(
-        error.to_string().contains("longer than the limit"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("longer than the limit"), "{error}");
 }
 
 #[test]
@@ -176,38 +160,20 @@ fn what_makes_no_sense_is_found_as_in_a_short_message() {
     let long = |from: &str, to: &str| reply(&good.replacen(from, to, 1));
     let tail = r#"}}},"T":{"#;
     for (message, problem) in [
+        (long(r#""name":"row 7""#, r#""name":7"#), "column name: syntax error: expected string"),
         (
-            long(r#""name":"row 7""#, r#""name":7"#),
-            "column name: syntax error: expected string",
-        ),
-        (
-            long(
-                r#"{"initial":{"name":"row 399""#,
-                r#"{"modify":{"name":"row 399""#,
-            ),
+            long(r#"{"initial":{"name":"row 399""#, r#"{"modify":{"name":"row 399""#),
             "it is changed or deleted",
         ),
         (long(&row_uuid(3), "x"), "a row's name is not a UUID"),
-        (
-            reply(&good.replacen(r#"{"T":"#, r#"{"X":"#, 1)),
-            "update of unknown table X",
-        ),
-        (
-            reply(&good.replace("}}}}", &format!("{tail}\"x\":5}}}}"))),
-            "a row's name is not a UUID",
-        ),
-        (
-            reply(&good.replacen(r#""row 9""#, "\"row\u{1}\"", 1)),
-            "unescaped control character",
-        ),
+        (reply(&good.replacen(r#"{"T":"#, r#"{"X":"#, 1)), "update of unknown table X"),
+        (reply(&good.replace("}}}}", &format!("{tail}\"x\":5}}}}"))), "a row's name is not a UUID"),
+        (reply(&good.replacen(r#""row 9""#, "\"row\u{1}\"", 1)), "unescaped control character"),
         (
             reply(&good).replacen(r#""error":null"#, r#""error":"no""#, 1),
             "reply must not have \"error\"",
         ),
-        (
-            reply(&good).replacen(r#""error":null"#, r#""bogus":null"#, 1),
-            "unexpected member",
-        ),
+        (reply(&good).replacen(r#""error":null"#, r#""bogus":null"#, 1), "unexpected member"),
         (
             reply(&good).replacen(r#""error":null"#, r#""id":77"#, 1),
             "it does not end as what it began as",
@@ -216,10 +182,7 @@ fn what_makes_no_sense_is_found_as_in_a_short_message() {
             reply(&good).replacen("false", "true", 1),
             "it continues a history that was not requested",
         ),
-        (
-            reply(&good).replacen(FIRST, "x", 1),
-            "it has no transaction id",
-        ),
+        (reply(&good).replacen(FIRST, "x", 1), "it has no transaction id"),
     ] {
         let (mut whole, mut parts) = (Scene::new(), Scene::new());
         whole.until_monitor();
@@ -248,10 +211,7 @@ fn a_reply_is_known_by_an_id_that_comes_later() {
         let mut scene = Scene::new();
         scene.until_monitor();
         let events = scene.send_in_parts(&message, 5000).unwrap();
-        assert!(
-            matches!(events[..], [SessionEvent::ReplicaReady(_)]),
-            "{events:?}"
-        );
+        assert!(matches!(events[..], [SessionEvent::ReplicaReady(_)]), "{events:?}");
         assert_eq!(scene.row_count(), ROWS);
     }
 }
@@ -263,9 +223,7 @@ fn long_messages_about_something_else_arrive_whole() {
     let contents = long_contents("insert");
     let answer = format!(r#"{{"id":9,"result":[0,{contents}],"error":null}}"#);
     let events = scene.send_in_parts(&answer, 5000).unwrap();
-    let [SessionEvent::Answer { request: 9, reply }] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let [SessionEvent::Answer { request: 9, reply }] = &events[..] else { panic!("{events:?}") };
     assert_eq!(reply.as_text().bytes(), answer.as_bytes());
     let update = format!(
         r#"{{"id":null,"method":"update2","params":["_Server.Database",{}]}}"#,

@@ -11,9 +11,7 @@ fn with_history() -> Scene {
     scene.until_monitor();
     let contents = format!(r#"{{"T":{{"{ROW}":{{"initial":{{"name":"a"}}}}}}}}"#);
     scene
-        .send(&format!(
-            r#"{{"id":5,"result":[false,"{FIRST}",{contents}],"error":null}}"#
-        ))
+        .send(&format!(r#"{{"id":5,"result":[false,"{FIRST}",{contents}],"error":null}}"#))
         .unwrap();
     scene.check_schema();
     scene
@@ -28,12 +26,8 @@ fn with_history() -> Scene {
 fn reconnect_monitor(scene: &mut Scene) -> String {
     scene.connect_again();
     scene.take_sent();
-    scene
-        .send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#))
-        .unwrap();
-    scene
-        .send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#))
-        .unwrap();
+    scene.send(&format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#)).unwrap();
+    scene.send(&format!(r#"{{"id":4,"result":{SCHEMA},"error":null}}"#)).unwrap();
     scene.take_sent().pop().unwrap()
 }
 
@@ -47,9 +41,7 @@ fn a_reconnect_continues_after_the_last_transaction() {
             r#"{{"id":5,"result":[true,"{FIRST}",{{"T":{{"{ROW}":{{"modify":{{"name":"c"}}}}}}}}],"error":null}}"#
         ))
         .unwrap();
-    let [SessionEvent::ReplicaReady(live)] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let [SessionEvent::ReplicaReady(live)] = &events[..] else { panic!("{events:?}") };
     assert_eq!((live.resync, live.rows), (ResyncKind::Continued, 1));
     assert_eq!(scene.names(), ["c"]);
 }
@@ -60,13 +52,9 @@ fn without_the_history_the_server_sends_the_whole_database() {
     reconnect_monitor(&mut scene);
     let contents = format!(r#"{{"T":{{"{ROW}":{{"initial":{{"name":"c"}}}}}}}}"#);
     let events = scene
-        .send(&format!(
-            r#"{{"id":5,"result":[false,"{FIRST}",{contents}],"error":null}}"#
-        ))
+        .send(&format!(r#"{{"id":5,"result":[false,"{FIRST}",{contents}],"error":null}}"#))
         .unwrap();
-    let [SessionEvent::ReplicaReady(live)] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let [SessionEvent::ReplicaReady(live)] = &events[..] else { panic!("{events:?}") };
     assert_eq!((live.resync, live.rows), (ResyncKind::Full, 1));
 }
 
@@ -93,9 +81,7 @@ fn other_filters_discard_the_position_in_the_history() {
     let asked = reconnect_monitor(&mut scene);
     assert!(asked.contains(r#""where":[false]"#) && asked.contains(ZERO));
     scene
-        .send(&format!(
-            r#"{{"id":5,"result":[false,"{FIRST}",{{}}],"error":null}}"#
-        ))
+        .send(&format!(r#"{{"id":5,"result":[false,"{FIRST}",{{}}],"error":null}}"#))
         .unwrap()
         .into_iter()
         .for_each(notify_filters);
@@ -110,11 +96,7 @@ fn filter(
 ) -> tokio::sync::oneshot::Receiver<Result<(), FilterError>> {
     let (done, outcome) = tokio::sync::oneshot::channel();
     let table = "T".to_owned();
-    scene.retained.filters.request_change(FilterChange {
-        table,
-        filter,
-        done,
-    });
+    scene.retained.filters.request_change(FilterChange { table, filter, done });
     outcome
 }
 
@@ -130,23 +112,13 @@ fn notify_filters(event: SessionEvent) {
 fn filters_change_one_after_the_other() {
     let mut scene = with_history();
     let mut first = filter(&mut scene, Filter::none());
-    assert!(
-        scene
-            .session
-            .send_filter_change(&mut scene.retained)
-            .is_none()
-    );
+    assert!(scene.session.send_filter_change(&mut scene.retained).is_none());
     assert_eq!(
         scene.take_sent(),
         [r#"{"method":"monitor_cond_change","params":["D","D",{"T":[{"where":[false]}]}],"id":7}"#]
     );
     let mut second = filter(&mut scene, Filter::all());
-    assert!(
-        scene
-            .session
-            .send_filter_change(&mut scene.retained)
-            .is_none()
-    );
+    assert!(scene.session.send_filter_change(&mut scene.retained).is_none());
     assert!(scene.take_sent().is_empty());
 
     scene.update3(r#"{"delete":null}"#).unwrap();
@@ -155,27 +127,15 @@ fn filters_change_one_after_the_other() {
     events.into_iter().for_each(notify_filters);
     assert!(first.try_recv().unwrap().is_ok() && second.try_recv().is_err());
 
-    assert!(
-        scene
-            .session
-            .send_filter_change(&mut scene.retained)
-            .is_none()
-    );
+    assert!(scene.session.send_filter_change(&mut scene.retained).is_none());
     assert_eq!(
         scene.take_sent(),
         [r#"{"method":"monitor_cond_change","params":["D","D",{"T":[{"where":[]}]}],"id":8}"#]
     );
     let refused = r#"{"id":8,"error":{"error":"syntax error"}}"#;
-    scene
-        .send(refused)
-        .unwrap()
-        .into_iter()
-        .for_each(notify_filters);
+    scene.send(refused).unwrap().into_iter().for_each(notify_filters);
     let error = second.try_recv().unwrap().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the server rejected the filter of table T: syntax error"
-    );
+    assert_eq!(error.to_string(), "the server rejected the filter of table T: syntax error");
 
     // A filter that is in effect already needs no request.
     let mut third = filter(&mut scene, Filter::none());
@@ -200,10 +160,9 @@ fn updates_change_the_replica_in_order() {
 
 #[test]
 fn lock_notifications_are_events() {
-    for (method, expected) in [
-        ("locked", LockNotification::Locked),
-        ("stolen", LockNotification::Stolen),
-    ] {
+    for (method, expected) in
+        [("locked", LockNotification::Locked), ("stolen", LockNotification::Stolen)]
+    {
         let mut scene = Scene::new();
         scene.until_live();
         let message = format!(r#"{{"id":null,"method":"{method}","params":["x"]}}"#);

@@ -9,35 +9,26 @@ use super::bed::{FINE, TestBed, range};
 #[test]
 fn a_lost_or_edited_annotation_is_repaired() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("c", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
-    let (key, subnets) = (
-        bed.key("c").map(str::to_owned),
-        bed.subnets("c").map(str::to_owned),
-    );
+    let (key, subnets) = (bed.key("c").map(str::to_owned), bed.subnets("c").map(str::to_owned));
     bed.connects.get_mut("c").unwrap().metadata.annotations = None;
     bed.settle();
     assert_eq!(bed.key("c"), key.as_deref());
     assert_eq!(bed.subnets("c"), subnets.as_deref());
-    bed.annotate("c", ConnectSubnetMap::ANNOTATION, "{}")
-        .settle();
+    bed.annotate("c", ConnectSubnetMap::ANNOTATION, "{}").settle();
     assert_eq!(bed.subnets("c"), subnets.as_deref());
 }
 
 #[test]
 fn a_new_object_of_an_old_name_is_a_new_connect() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("c", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
     // Deleted and created in between two reconciles.
     bed.connect("c", &range("192.169.0.0/16", 24)).settle();
     assert_eq!(bed.key("c"), Some("16715780"));
-    assert_eq!(
-        bed.subnets("c"),
-        Some(r#"{"layer3_1":{"ipv4":"192.169.0.0/24"}}"#)
-    );
+    assert_eq!(bed.subnets("c"), Some(r#"{"layer3_1":{"ipv4":"192.169.0.0/24"}}"#));
 }
 
 #[test]
@@ -48,9 +39,7 @@ fn a_restart_keeps_allocations_even_if_validation_fails() {
         .connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
     let before = bed.connects["c"].metadata.annotations.clone();
-    bed.network("bad", 3, json!({"subnets": "192.168.1.0/24/26"}))
-        .restart()
-        .settle();
+    bed.network("bad", 3, json!({"subnets": "192.168.1.0/24/26"})).restart().settle();
     assert_eq!(bed.connects["c"].metadata.annotations, before);
     assert!(bed.message("c").starts_with("validation failed"));
     bed.remove_network("bad").restart();
@@ -121,10 +110,7 @@ fn keys_of_networks_are_not_allocated() {
         .network("plum", 3, json!({}))
         .connect("c", &range("192.168.0.0/16", 24));
     let annotations = bed.nad("lime").annotations_mut();
-    annotations.insert(
-        "k8s.ovn.org/tunnel-keys".to_owned(),
-        "[16711685,16715779]".to_owned(),
-    );
+    annotations.insert("k8s.ovn.org/tunnel-keys".to_owned(), "[16711685,16715779]".to_owned());
     let annotations = bed.nad("plum").annotations_mut();
     annotations.insert("k8s.ovn.org/tunnel-keys".to_owned(), "16711686".to_owned());
     let warnings = bed.settle();
@@ -141,17 +127,15 @@ fn keys_of_networks_are_not_allocated() {
 #[test]
 fn a_network_with_the_key_of_a_connect_is_reported() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("c", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
     assert_eq!(bed.message("c"), FINE);
     let key = Some("16715779");
     assert_eq!(bed.key("c"), key);
     bed.network("lime", 2, json!({"topology": "layer2"}));
-    bed.nad("lime").annotations_mut().insert(
-        "k8s.ovn.org/tunnel-keys".to_owned(),
-        "[16711685,16715779]".to_owned(),
-    );
+    bed.nad("lime")
+        .annotations_mut()
+        .insert("k8s.ovn.org/tunnel-keys".to_owned(), "[16711685,16715779]".to_owned());
     for _ in 0..2 {
         bed.settle();
         assert_eq!(
@@ -162,10 +146,7 @@ fn a_network_with_the_key_of_a_connect_is_reported() {
         // The connect works nevertheless, with the new network.
         assert_eq!(bed.key("c"), key);
         let subnets = bed.subnets("c").unwrap();
-        assert!(
-            subnets.contains("layer3_1") && subnets.contains("layer2_2"),
-            "{subnets}"
-        );
+        assert!(subnets.contains("layer3_1") && subnets.contains("layer2_2"), "{subnets}");
         bed.restart();
     }
     bed.remove_network("lime");
@@ -177,8 +158,7 @@ fn a_network_with_the_key_of_a_connect_is_reported() {
 #[test]
 fn reconciling_twice_changes_nothing() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("c", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
     let before = bed.connects.clone();
     bed.settle();
@@ -188,8 +168,7 @@ fn reconciling_twice_changes_nothing() {
 #[test]
 fn keys_that_follow_from_network_ids_are_not_allocated() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("c", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("c", &range("192.168.0.0/16", 24));
     bed.annotate("c", ROUTER_TUNNEL_KEY, "16711684").settle();
     assert_eq!(
         bed.message("c"),

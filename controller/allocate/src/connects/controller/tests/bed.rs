@@ -59,17 +59,13 @@ impl TestBed {
             "metadata": {"name": name, "labels": {"k8s.ovn.org/primary-user-defined-network": "", "team": name}},
         }))
         .unwrap();
-        self.nads
-            .insert(patchbay_resources::conversion::nad_key(&nad), nad);
+        self.nads.insert(patchbay_resources::conversion::nad_key(&nad), nad);
         self.namespaces.insert(name.to_owned(), namespace);
         self
     }
 
     pub(super) fn nad(&mut self, name: &str) -> &mut NetworkAttachmentDefinition {
-        self.nads
-            .values_mut()
-            .find(|nad| nad.name_any() == name)
-            .unwrap()
+        self.nads.values_mut().find(|nad| nad.name_any() == name).unwrap()
     }
 
     pub(super) fn remove_network(&mut self, name: &str) -> &mut Self {
@@ -101,19 +97,13 @@ impl TestBed {
             "primaryUserDefinedNetworkSelector": {"namespaceSelector": {"matchLabels": labels}},
         }))
         .unwrap();
-        self.connects
-            .get_mut(connect)
-            .unwrap()
-            .spec
-            .network_selectors = vec![selector];
+        self.connects.get_mut(connect).unwrap().spec.network_selectors = vec![selector];
         self
     }
 
     pub(super) fn annotate(&mut self, connect: &str, key: &str, value: &str) -> &mut Self {
         let object = self.connects.get_mut(connect).unwrap();
-        object
-            .annotations_mut()
-            .insert(key.to_owned(), value.to_owned());
+        object.annotations_mut().insert(key.to_owned(), value.to_owned());
         self
     }
 
@@ -146,10 +136,7 @@ impl TestBed {
     }
 
     pub(super) fn annotation(&self, connect: &str, key: &str) -> Option<&str> {
-        self.connects[connect]
-            .annotations()
-            .get(key)
-            .map(String::as_str)
+        self.connects[connect].annotations().get(key).map(String::as_str)
     }
 
     pub(super) fn key(&self, connect: &str) -> Option<&str> {

@@ -37,11 +37,9 @@ fn the_condition_has_the_first_cause_and_the_others_are_warnings() {
 #[test]
 fn the_connect_that_has_the_networks_keeps_them() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("later", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("later", &range("192.168.0.0/16", 24));
     bed.settle();
-    bed.connect("earlier", &range("192.168.0.0/20", 24))
-        .settle();
+    bed.connect("earlier", &range("192.168.0.0/20", 24)).settle();
     let conflict = "cross-validation failed for CNC earlier: connectSubnets overlap detected between CNC earlier and CNC later which both select networks [layer3_1]";
     assert_eq!(bed.message("earlier"), conflict);
     // A restart does not change this.
@@ -56,8 +54,7 @@ fn the_connect_that_has_the_networks_keeps_them() {
 #[test]
 fn networks_that_a_later_connect_releases_are_available_in_the_same_reconcile() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("b", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("b", &range("192.168.0.0/16", 24));
     bed.settle();
     bed.connect("a", &range("192.168.0.0/16", 24))
         .select_namespaces("b", &json!({"team": "nobody"}));
@@ -71,18 +68,12 @@ fn of_two_connects_that_select_a_new_network_the_older_one_gets_it() {
     let mut bed = TestBed::new();
     bed.connect("young", &range("192.168.0.0/20", 24))
         .connect("z-old", &range("192.168.0.0/16", 24));
-    for (name, age) in [
-        ("young", "2026-01-02T00:00:00Z"),
-        ("z-old", "2026-01-01T00:00:00Z"),
-    ] {
+    for (name, age) in [("young", "2026-01-02T00:00:00Z"), ("z-old", "2026-01-01T00:00:00Z")] {
         let object = bed.connects.get_mut(name).unwrap();
         object.metadata.creation_timestamp = Some(Time(age.parse().unwrap()));
     }
     bed.settle();
-    assert_eq!(
-        [bed.key("z-old"), bed.key("young")],
-        [Some("16715779"), Some("16715780")]
-    );
+    assert_eq!([bed.key("z-old"), bed.key("young")], [Some("16715779"), Some("16715780")]);
     bed.network("red", 1, json!({})).settle();
     assert_eq!(bed.message("z-old"), FINE);
     assert_eq!(

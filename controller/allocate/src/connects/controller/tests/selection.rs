@@ -22,10 +22,7 @@ fn transports_are_tested_on_both_ways_of_selecting() {
             )
         );
     }
-    assert_eq!(
-        bed.subnets("n"),
-        Some(r#"{"layer3_3":{"ipv4":"192.169.0.0/24"}}"#)
-    );
+    assert_eq!(bed.subnets("n"), Some(r#"{"layer3_3":{"ipv4":"192.169.0.0/24"}}"#));
 }
 
 #[test]
@@ -55,10 +52,7 @@ fn a_namespace_selector_takes_the_whole_network_of_the_namespace() {
         .connect("n", &range("192.168.0.0/16", 24))
         .select_namespaces("n", &json!({"team": "blue"}));
     bed.settle();
-    assert_eq!(
-        bed.subnets("n"),
-        Some(r#"{"layer3_2":{"ipv4":"192.168.0.0/24"}}"#)
-    );
+    assert_eq!(bed.subnets("n"), Some(r#"{"layer3_2":{"ipv4":"192.168.0.0/24"}}"#));
     // Without its label the namespace is on the default network.
     let namespace = bed.namespaces.get_mut("blue").unwrap();
     namespace
@@ -108,17 +102,13 @@ fn a_network_keeps_its_subnets_while_it_cannot_be_read() {
 
     // The network has been removed.
     bed.remove_network("red").settle();
-    assert_eq!(
-        bed.subnets("c"),
-        Some(r#"{"layer3_2":{"ipv4":"192.168.1.0/24"}}"#)
-    );
+    assert_eq!(bed.subnets("c"), Some(r#"{"layer3_2":{"ipv4":"192.168.1.0/24"}}"#));
 }
 
 #[test]
 fn deselected_networks_are_released_even_if_they_cannot_be_read() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("c", &range("192.168.0.0/16", 24));
+    bed.network("red", 1, json!({})).connect("c", &range("192.168.0.0/16", 24));
     bed.settle();
     bed.nad("red").spec.config = Some("{".to_owned());
     bed.nad("red").metadata.labels = None;

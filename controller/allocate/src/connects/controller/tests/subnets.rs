@@ -78,10 +78,7 @@ fn layer2_networks_move_while_an_allocation_fails() {
     assert_eq!(bed.message("c"), FINE);
     let subnets = bed.subnets("c").map(str::to_owned);
     assert!(
-        subnets
-            .as_ref()
-            .unwrap()
-            .contains(r#""layer3_2":{"ipv4":"192.169.0.12/30"}"#),
+        subnets.as_ref().unwrap().contains(r#""layer3_2":{"ipv4":"192.169.0.12/30"}"#),
         "{subnets:?}"
     );
     bed.settle();
@@ -139,19 +136,15 @@ fn networks_that_exceed_the_annotation_limit_are_errors() {
     }
     let annotation = Value::from(entries).to_string();
     assert!(annotation.len() > 240 * 1024, "{}", annotation.len());
-    bed.network(
-        "red",
-        4_000,
-        json!({"subnets": "10.1.0.0/16/24,fd10::/48/64"}),
-    )
-    .connect(
-        "c",
-        &json!([
-            {"cidr": "100.100.0.0/17", "networkPrefix": 19},
-            {"cidr": "fd01:1111:2222:3333:4444:5555:6666:0/113", "networkPrefix": 115},
-        ]),
-    )
-    .annotate("c", ConnectSubnetMap::ANNOTATION, &annotation);
+    bed.network("red", 4_000, json!({"subnets": "10.1.0.0/16/24,fd10::/48/64"}))
+        .connect(
+            "c",
+            &json!([
+                {"cidr": "100.100.0.0/17", "networkPrefix": 19},
+                {"cidr": "fd01:1111:2222:3333:4444:5555:6666:0/113", "networkPrefix": 115},
+            ]),
+        )
+        .annotate("c", ConnectSubnetMap::ANNOTATION, &annotation);
     assert_eq!(bed.settle(), [""; 0]);
     assert_eq!(
         bed.message("c"),
@@ -164,8 +157,7 @@ fn networks_that_exceed_the_annotation_limit_are_errors() {
 #[test]
 fn blocks_that_are_too_small_for_nodes_are_warnings() {
     let mut bed = TestBed::new();
-    bed.network("red", 1, json!({}))
-        .connect("c", &range("192.168.0.0/16", 26));
+    bed.network("red", 1, json!({})).connect("c", &range("192.168.0.0/16", 26));
     bed.settle();
     let warnings = |bed: &mut TestBed, id: i64| {
         let networks =
@@ -179,9 +171,7 @@ fn blocks_that_are_too_small_for_nodes_are_warnings() {
             bed.connects.values(),
         )
         .with_nodes(nodes);
-        let report = bed
-            .controller
-            .reconcile(&objects, &Time(Timestamp::UNIX_EPOCH));
+        let report = bed.controller.reconcile(&objects, &Time(Timestamp::UNIX_EPOCH));
         let warnings = report.warnings.iter();
         warnings.map(ToString::to_string).collect::<Vec<_>>()
     };

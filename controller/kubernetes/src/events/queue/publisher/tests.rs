@@ -42,9 +42,7 @@ fn emit(events: &EventSender, namespace: &str, name: &str, note: &str) {
 /// Methods of the requests in a namespace.
 fn methods(requests: &Requests, namespace: &str) -> Vec<String> {
     let requests = requests.lock().unwrap();
-    let own = requests
-        .iter()
-        .filter(|(_, path)| path.contains(&format!("/{namespace}/")));
+    let own = requests.iter().filter(|(_, path)| path.contains(&format!("/{namespace}/")));
     own.map(|(method, _)| method.clone()).collect()
 }
 
