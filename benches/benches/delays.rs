@@ -47,8 +47,7 @@ impl Times {
 fn main() -> Result<()> {
     let kinds = ServerKind::available();
     let requests = requests();
-    let rounds = std::env::args().find_map(|argument| argument.parse().ok());
-    let rounds = rounds.unwrap_or(ROUNDS);
+    let rounds = std::env::args().find_map(|argument| argument.parse().ok()).unwrap_or(ROUNDS);
     let all =
         kinds.iter().map(|kind| measure(*kind, &requests, rounds)).collect::<Result<Vec<_>>>()?;
     print!("{:<56}", "time until the reply, longest echo of another client");

@@ -106,8 +106,10 @@ impl ActiveTarget {
                 stream.set_nodelay(true)?;
                 let _place = server.admit(Peer::Owner).ok_or_else(refused)?;
                 let tls = server.tls();
-                let stream = tls.connect(server.databases(), host, stream).await;
-                let stream = stream.map_err(io::Error::other)?;
+                let stream = tls
+                    .connect(server.databases(), host, stream)
+                    .await
+                    .map_err(io::Error::other)?;
                 connection::serve(server.clone(), stream, options, register).await;
             }
             #[cfg(not(feature = "tls"))]

@@ -127,9 +127,13 @@ impl Locks {
     /// Unlocks all locks of a session. Returns the locks with new owners, who are to be notified in
     /// this order, that of ovsdb-server's hash table of the session's locks.
     pub(crate) fn remove_session(&mut self, session: SessionId) -> Vec<(Arc<str>, SessionId)> {
-        let requested = self.requested.get(&session).into_iter().flatten();
-        let mut requested: Vec<_> =
-            requested.map(|(lock, request)| (request.number, lock)).collect();
+        let mut requested: Vec<_> = self
+            .requested
+            .get(&session)
+            .into_iter()
+            .flatten()
+            .map(|(lock, request)| (request.number, lock))
+            .collect();
         requested.sort_unstable();
         let names = requested.into_iter().map(|(_, lock)| &**lock);
         let locks: Vec<Arc<str>> =

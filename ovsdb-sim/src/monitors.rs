@@ -120,8 +120,7 @@ impl Monitors {
         let session = monitors.session.clone();
         session.monitors.store(monitors.places.len(), Ordering::Relaxed);
         self.revision += 1;
-        let group = self.groups.entry(group);
-        let group = group.or_insert_with(|| MonitorGroup::new(spec));
+        let group = self.groups.entry(group).or_insert_with(|| MonitorGroup::new(spec));
         group.members.insert(number, GroupMember { session, id });
     }
 
@@ -189,8 +188,7 @@ impl Monitors {
             (columns, table.select)
         };
         let requests = self.groups.values().map(|group| {
-            let tables = group.spec.requests.tables.iter();
-            let tables = tables.map(|(id, table)| (*id, columns(table)));
+            let tables = group.spec.requests.tables.iter().map(|(id, table)| (*id, columns(table)));
             tables.collect::<BTreeMap<_, _>>()
         });
         requests.collect::<HashSet<_>>().len()

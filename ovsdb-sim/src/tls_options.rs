@@ -78,8 +78,9 @@ impl TlsOptions {
             &self.protocols,
             &self.ciphers,
             &self.ciphersuites,
-        ];
-        let values = values.into_iter().flatten();
+        ]
+        .into_iter()
+        .flatten();
         values.filter(|value| value.starts_with(COLUMN_PREFIX))
     }
 }

@@ -69,8 +69,8 @@ fn print(rows: &[(Uuid, LoadBalancer)]) -> String {
     let vips = rows.iter().flat_map(|(_, row)| row.vips.keys());
     let width = vips.map(String::len).max().unwrap_or_default();
     let with_vips = rows.iter().filter(|(_, row)| !row.vips.is_empty());
-    let pairs = with_vips.map(|(uuid, row)| (column(&row.name, 20, 16), text(*uuid, row, width)));
-    let pairs: Vec<(String, String)> = pairs.collect();
+    let pairs: Vec<(String, String)> =
+        with_vips.map(|(uuid, row)| (column(&row.name, 20, 16), text(*uuid, row, width))).collect();
     let mut output = Output::default();
     if pairs.is_empty() {
         return output.finish();
@@ -95,8 +95,8 @@ fn column(text: &str, width: usize, length: usize) -> String {
 /// The lines of a load balancer, without the last newline. A virtual address that cannot be parsed
 /// has no line; the first one has the load balancer's name.
 fn text(uuid: Uuid, row: &LoadBalancer, width: usize) -> String {
-    let is_template = row.options.get("template");
-    let is_template = is_template.is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let is_template =
+        row.options.get("template").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let mut output = Output::default();
     for (place, (vip, backends)) in row.vips.iter().enumerate() {
         let protocol = row.protocol.map(LoadBalancerProtocol::as_str);

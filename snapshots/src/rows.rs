@@ -116,15 +116,16 @@ fn label(table: &TableSchema, row: &Row) -> String {
         return id;
     }
     let columns = columns(table, row).into_iter();
-    let own = columns.filter(|(name, ty, datum)| {
-        let values = ty.value.as_ref().and_then(BaseType::reference);
-        let has_references = ty.key.reference().or(values).is_some();
-        !has_references && *name != "external_ids" && !ty.is_default(datum)
-    });
-    let own = own.map(|(name, ty, datum)| {
-        let value = datum_text(ty, &datum, &|atom, _| atom_text(atom));
-        format!("{name}={value}")
-    });
+    let own = columns
+        .filter(|(name, ty, datum)| {
+            let values = ty.value.as_ref().and_then(BaseType::reference);
+            let has_references = ty.key.reference().or(values).is_some();
+            !has_references && *name != "external_ids" && !ty.is_default(datum)
+        })
+        .map(|(name, ty, datum)| {
+            let value = datum_text(ty, &datum, &|atom, _| atom_text(atom));
+            format!("{name}={value}")
+        });
     own.collect::<Vec<_>>().join(" ")
 }
 

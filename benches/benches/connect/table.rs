@@ -31,8 +31,7 @@ pub(crate) fn best(
     mut run: impl FnMut() -> Result<ConnectPass>,
 ) -> Result<()> {
     let passes = (0..runs).map(|_| run()).collect::<Result<Vec<_>>>()?;
-    let pass = passes.iter().min_by_key(|pass| pass.total());
-    let pass = pass.context("there is a run")?;
+    let pass = passes.iter().min_by_key(|pass| pass.total()).context("there is a run")?;
     let rows = pass.rows();
     let per_row = u32::try_from(rows).ok().and_then(|rows| pass.total().checked_div(rows));
     let goal = match goal {

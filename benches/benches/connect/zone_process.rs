@@ -40,8 +40,8 @@ pub(crate) fn report() -> Result<()> {
         let plan = ZoneController::default().plan(&objects, &northbound.snapshot());
         let changes = plan.connects.into_iter().map(|connect| connect.change);
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
-        let transactions = changes.into_iter().filter_map(|change| change.transaction);
-        let mut transactions = transactions.peekable();
+        let mut transactions =
+            changes.into_iter().filter_map(|change| change.transaction).peekable();
         if transactions.peek().is_none() {
             break;
         }

@@ -52,8 +52,8 @@ pub(super) async fn from_file(file: &Path) -> Result<ClientConfig, Failure> {
     let kubeconfig = Kubeconfig::read_from(file).map_err(failed)?;
     let authority = authority_file(&kubeconfig);
     let options = KubeConfigOptions::default();
-    let config = ClientConfig::from_custom_kubeconfig(kubeconfig, &options);
-    let mut config = config.await.map_err(failed)?;
+    let mut config =
+        ClientConfig::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?;
     config.root_cert_file = authority;
     Ok(config)
 }

@@ -54,8 +54,7 @@ pub(super) async fn apply(
     leave_to_exit(session);
     applied?;
     let refusals = refusals.into_iter().flatten();
-    let objects = refusals.filter_map(|refusal| refusal.object);
-    let objects: Vec<String> = objects.chain(vpcs).collect();
+    let objects: Vec<String> = refusals.filter_map(|refusal| refusal.object).chain(vpcs).collect();
     if refused > 0 {
         Err(Failure::Refused { count: refused })
     } else if objects.is_empty() {

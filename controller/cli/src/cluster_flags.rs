@@ -186,10 +186,8 @@ impl ClusterFlags {
                 udn_deletion_grace_period.map(|seconds| seconds.to_string()),
             ),
         ];
-        let values = values.into_iter();
-        let values = values.filter_map(|(flag, value)| Some((flag, value?)));
-        let arguments = ranges.chain(values);
-        let arguments = arguments.map(|(flag, value)| format!("--{flag}={value}"));
+        let values = values.into_iter().filter_map(|(flag, value)| Some((flag, value?)));
+        let arguments = ranges.chain(values).map(|(flag, value)| format!("--{flag}={value}"));
         let switch = no_node_ports.then(|| "--no-node-ports".to_owned());
         arguments.chain(switch).collect()
     }
@@ -263,8 +261,7 @@ fn service_name(text: &str) -> Result<String, String> {
 }
 
 fn range(text: &str) -> Result<IpNet, String> {
-    let range = text.parse::<IpNet>();
-    let range = range.map_err(|error| match text.parse::<IpAddr>() {
+    let range = text.parse::<IpNet>().map_err(|error| match text.parse::<IpAddr>() {
         Ok(_) => format!("the length is missing: expected {text}/LENGTH"),
         Err(_) => error.to_string(),
     })?;

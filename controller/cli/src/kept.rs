@@ -37,8 +37,7 @@ impl fmt::Display for KeptObject {
         if tables.len() > MAX_LISTED_TABLES {
             return write!(f, " in {} tables", tables.len());
         }
-        let tables = tables.iter();
-        let tables = tables.map(|(table, count)| format!("{table} {count}"));
+        let tables = tables.iter().map(|(table, count)| format!("{table} {count}"));
         write!(f, " ({})", tables.collect::<Vec<_>>().join(", "))
     }
 }

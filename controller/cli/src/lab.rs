@@ -177,8 +177,7 @@ async fn check(
     if questions.is_empty() {
         return Err(Failure::Lab("there is nothing to ask: fewer than two pods".to_owned()));
     }
-    let checked = lab.check(questions).await;
-    let checked = checked.map_err(|error| Failure::Lab(error.to_string()))?;
+    let checked = lab.check(questions).await.map_err(|error| Failure::Lab(error.to_string()))?;
     // Without a program answers are no evidence of the manifests.
     lab.check_programs()?;
     let report = CheckReport::new(&checked);
@@ -210,9 +209,10 @@ fn shortfalls(lab: &Lab, cluster: &Cluster) -> Vec<String> {
         let outcome = lab.outcome(node).ok()?;
         Some((node.to_owned(), outcome.reports.clone()))
     });
-    let conditions = cluster.connected_conditions(&reports.collect());
-    let conditions = conditions.into_iter();
-    let conditions = conditions.filter(|(_, one)| one.status != ConditionStatus::True);
+    let conditions = cluster
+        .connected_conditions(&reports.collect())
+        .into_iter()
+        .filter(|(_, one)| one.status != ConditionStatus::True);
     shortfalls.extend(conditions.map(|(name, condition)| {
         let ConditionReport { type_, status, message, .. } = condition;
         let status = status.as_str();
@@ -234,8 +234,9 @@ async fn write_lost(
     for checked in lost.take(MAX_DIAGNOSES) {
         let question = &checked.question;
         let (from, to) = (&question.from, &question.to);
-        let reasons = questions::diagnose(lab, cluster, from, to, question.protocol).await;
-        let reasons = reasons.map_err(Failure::Lab)?;
+        let reasons = questions::diagnose(lab, cluster, from, to, question.protocol)
+            .await
+            .map_err(Failure::Lab)?;
         write!(console.output, "{from} {to} {}:\n{reasons}", question.protocol)?;
     }
     Ok(())

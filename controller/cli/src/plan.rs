@@ -77,10 +77,8 @@ pub(super) async fn plan(
 
 /// The IP families of the cluster with their reasons. A reason that they share comes once.
 fn family_line(families: &[ClusterFamily]) -> String {
-    let groups = families.chunk_by(|one, other| one.reason == other.reason);
-    let groups = groups.map(|group| {
-        let names = group.iter().map(|one| format!("IP{}", one.family));
-        let names: Vec<String> = names.collect();
+    let groups = families.chunk_by(|one, other| one.reason == other.reason).map(|group| {
+        let names: Vec<String> = group.iter().map(|one| format!("IP{}", one.family)).collect();
         format!("{} ({})", names.join(", "), group[0].reason)
     });
     format!("# IP families: {}", groups.collect::<Vec<_>>().join(", "))

@@ -32,8 +32,7 @@ pub(super) async fn reach(
     if let Some(file) = &arguments.questions {
         let questions = read_questions(file, console)?;
         let asked = questions.iter().filter_map(|one| one.question.as_ref().ok());
-        let senders = asked.filter_map(|question| question.sender.pod.as_deref());
-        let senders: Vec<_> = senders.collect();
+        let senders: Vec<_> = asked.filter_map(|question| question.sender.pod.as_deref()).collect();
         let mut source = read_databases(arguments, &senders, console).await?;
         answer_file(&mut source, questions, arguments.output, console).await?;
         return Ok(None);
@@ -90,8 +89,7 @@ fn service_protocol(
     let Some(service) = arguments.service() else {
         return Ok(Protocol::default());
     };
-    let protocols = source.database_of(sender).service_protocols(&service);
-    let protocols = protocols.map_err(|error| {
+    let protocols = source.database_of(sender).service_protocols(&service).map_err(|error| {
         let unreadable = source.unreadable_service(&service);
         unreadable.unwrap_or_else(|| Failure::Arguments(error.to_string()))
     })?;

@@ -116,17 +116,20 @@ pub(super) async fn open_remote(
 
 /// The remotes that are waited for, each with its failure, and the time limit.
 fn waiting_line(error: &ConnectError, limit: Duration) -> String {
-    let attempts = error.attempts.iter().map(|failure| {
-        let reason = match &failure.error {
-            SessionError::Io(error) if error.kind() == ErrorKind::NotFound => {
-                "no such file".to_owned()
-            }
-            SessionError::Io(error) => error.kind().to_string(),
-            other => other.to_string(),
-        };
-        format!("{} ({reason})", failure.remote)
-    });
-    let attempts: Vec<String> = attempts.collect();
+    let attempts: Vec<String> = error
+        .attempts
+        .iter()
+        .map(|failure| {
+            let reason = match &failure.error {
+                SessionError::Io(error) if error.kind() == ErrorKind::NotFound => {
+                    "no such file".to_owned()
+                }
+                SessionError::Io(error) => error.kind().to_string(),
+                other => other.to_string(),
+            };
+            format!("{} ({reason})", failure.remote)
+        })
+        .collect();
     let seconds = limit.as_secs();
     format!("waiting for {}, at most {seconds} s", attempts.join(", "))
 }

@@ -115,8 +115,10 @@ impl<'a> ZoneReports<'a> {
         let mut messages = ZoneMessages::default();
         for (zone, summary) in self.counted() {
             messages.add(zone, summary.obstacles.iter(), summary.more);
-            let pending = summary.pending_nodes.iter();
-            let pending = pending.filter(|(node, _)| !self.joining.contains(node.as_str()));
+            let pending = summary
+                .pending_nodes
+                .iter()
+                .filter(|(node, _)| !self.joining.contains(node.as_str()));
             // Nodes that are left out may be joining ones, too.
             let more = if self.joining.is_empty() { summary.more_pending_nodes } else { 0 };
             messages.add(zone, pending.map(|(_, message)| message), more);
@@ -128,8 +130,10 @@ impl<'a> ZoneReports<'a> {
     fn awaited(&self) -> ZoneMessages<'a> {
         let mut messages = ZoneMessages::default();
         for (zone, summary) in self.counted() {
-            let pending = summary.pending_nodes.iter();
-            let pending = pending.filter(|(node, _)| self.joining.contains(node.as_str()));
+            let pending = summary
+                .pending_nodes
+                .iter()
+                .filter(|(node, _)| self.joining.contains(node.as_str()));
             messages.add(zone, pending.map(|(_, message)| message), 0);
         }
         messages
@@ -156,8 +160,10 @@ impl<'a> ZoneReports<'a> {
         let ports = format_range(summaries().map(|summary| summary.ports), "port");
         let least = summaries().map(|summary| summary.networks).min();
         let zones = self.current.iter().copied();
-        let fewest = zones.filter(|(_, summary)| Some(summary.networks) == least);
-        let fewest: Vec<&str> = fewest.map(|(zone, _)| zone).collect();
+        let fewest: Vec<&str> = zones
+            .filter(|(_, summary)| Some(summary.networks) == least)
+            .map(|(zone, _)| zone)
+            .collect();
         let fewest = if fewest.len() < self.current.len() {
             format!(", fewest in {}", format_zones(&fewest))
         } else {
@@ -195,9 +201,11 @@ impl<'a> ZoneMessages<'a> {
     /// Formats the messages as parts of the condition message, after `label`.
     fn format_parts(&self, label: &str) -> Vec<String> {
         let mut messages = self.by_text.iter();
-        let first = messages.by_ref().take(MAX_MESSAGES);
-        let first = first.map(|(text, zones)| format!("{}: {text}", format_zones(zones)));
-        let first: Vec<String> = first.collect();
+        let first: Vec<String> = messages
+            .by_ref()
+            .take(MAX_MESSAGES)
+            .map(|(text, zones)| format!("{}: {text}", format_zones(zones)))
+            .collect();
         let mut parts = Vec::new();
         if !first.is_empty() {
             parts.push(format!("{label}: {}", first.join("; ")));

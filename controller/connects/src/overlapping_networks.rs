@@ -34,8 +34,7 @@ pub(crate) fn overlapping_networks(objects: &ZoneObjects) -> BTreeMap<String, Ve
             connects_of.entry(owner).or_default().push(name);
         }
     }
-    let all = connects_of.keys();
-    let all = all.flat_map(|owner| destinations(objects, *owner, ""));
+    let all = connects_of.keys().flat_map(|owner| destinations(objects, *owner, ""));
     // Networks of other addresses than all others need no further look.
     let overlapping: BTreeSet<OwnerKey> = overlaps(all.collect())
         .into_iter()

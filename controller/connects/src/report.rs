@@ -131,8 +131,8 @@ impl ConnectReport {
     fn zone_obstacles(&self) -> impl Iterator<Item = String> {
         let held = self.held.iter().map(ToString::to_string);
         let networks = self.skipped_networks.iter().map(|skipped| {
-            let name = skipped.network.as_ref();
-            let name = name.map_or_else(|| skipped.owner.to_string(), Clone::clone);
+            let name =
+                skipped.network.as_ref().map_or_else(|| skipped.owner.to_string(), Clone::clone);
             format!("network {name}: {}", skipped.reason)
         });
         held.chain(networks)
@@ -140,8 +140,7 @@ impl ConnectReport {
 
     /// Obstacles that OVN-Kubernetes does not remove on its own, as messages.
     pub(super) fn lasting_obstacles(&self) -> impl Iterator<Item = String> {
-        let nodes = self.managed_skipped_nodes();
-        let nodes = nodes.filter(|skipped| skipped.pending_node().is_none());
+        let nodes = self.managed_skipped_nodes().filter(|skipped| skipped.pending_node().is_none());
         self.zone_obstacles().chain(nodes.map(SkippedNode::message))
     }
 
@@ -172,8 +171,10 @@ impl ConnectReport {
     /// Obstacles, then notices and nodes that OVN does not manage, as messages.
     pub fn messages(&self) -> Vec<String> {
         let notices = self.notices.iter().map(ToString::to_string);
-        let unmanaged = self.unmanaged_nodes().into_iter();
-        let unmanaged = unmanaged.map(|node| format!("node {node}: {}", NodeSkip::Unmanaged));
+        let unmanaged = self
+            .unmanaged_nodes()
+            .into_iter()
+            .map(|node| format!("node {node}: {}", NodeSkip::Unmanaged));
         self.obstacles().chain(notices).chain(unmanaged).collect()
     }
 }

@@ -136,11 +136,12 @@ impl Connects {
             return BTreeSet::new();
         }
         let links = reader.owned_in(ConnectPart::range(connect, Part::all_links()));
-        let ids = links.filter_map(|(part, _)| match part.part {
-            Part::Link(link) => Some(link.network),
-            _ => None,
-        });
-        let ids: BTreeSet<NetworkId> = ids.collect();
+        let ids: BTreeSet<NetworkId> = links
+            .filter_map(|(part, _)| match part.part {
+                Part::Link(link) => Some(link.network),
+                _ => None,
+            })
+            .collect();
         ids.into_iter().filter(|id| Self::network(connect, *id, reader).is_left).collect()
     }
 

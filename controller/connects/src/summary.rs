@@ -90,8 +90,8 @@ impl Connects {
 impl Summary {
     fn read(&mut self, name: &SmolStr, reader: &ConnectReader<'_>) {
         let networks = Connects::networks(name, reader);
-        let version = version_without_remote_ports(reader.schema());
-        let version = version.filter(|_| reader.read(&Cell::SeveralNodes).has_several_nodes());
+        let version = version_without_remote_ports(reader.schema())
+            .filter(|_| reader.read(&Cell::SeveralNodes).has_several_nodes());
         for (id, network) in &networks {
             for (owner, name, reason) in &network.unknown {
                 self.skipped_networks.push(SkippedNetwork {

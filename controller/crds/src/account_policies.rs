@@ -71,12 +71,8 @@ pub(super) fn policies(namespace: &str) -> [AdmissionPolicy; 6] {
 
 /// `ConfigMap`s and leases that zones write.
 fn zone_reports(zones: &str, namespace: &str) -> AdmissionPolicy {
-    let requests = [("", &["configmaps"]), ("coordination.k8s.io", &["leases"])];
-    let requests = requests.map(|(group, resources)| Requests {
-        group,
-        resources,
-        operations: &["CREATE", "UPDATE"],
-    });
+    let requests = [("", &["configmaps"]), ("coordination.k8s.io", &["leases"])]
+        .map(|(group, resources)| Requests { group, resources, operations: &["CREATE", "UPDATE"] });
     let name = "object.metadata.name";
     let of_node = format!(
         "size(node) > {MAX_NODE_NAME_BYTES} ? {name}.matches('^{REPORT_NAME_PREFIX}[0-9a-f]{{32}}$') : \
@@ -95,8 +91,7 @@ fn zone_reports(zones: &str, namespace: &str) -> AdmissionPolicy {
              that is bound to its pod names.",
         ),
     ];
-    let condition = format!("{zones} && request.namespace == '{namespace}'");
-    let condition = Some(("zones", condition));
+    let condition = Some(("zones", format!("{zones} && request.namespace == '{namespace}'")));
     policy("patchbay-zone-reports", &requests, condition, rules)
 }
 
@@ -169,9 +164,8 @@ fn manager_annotations(manager: &str) -> AdmissionPolicy {
             "k8s.ovn.org",
             &["clusternetworkconnects", "userdefinednetworks", "clusteruserdefinednetworks"],
         ),
-    ];
-    let requests =
-        requests.map(|(group, resources)| Requests { group, resources, operations: &["UPDATE"] });
+    ]
+    .map(|(group, resources)| Requests { group, resources, operations: &["UPDATE"] });
     let resource = "request.resource.resource";
     let keys = [
         ("nodes", &NODE_ANNOTATIONS as &[&str]),

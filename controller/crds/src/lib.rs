@@ -228,14 +228,14 @@ fn structural<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::openapi3();
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let schema = settings
+    let mut schema = settings
         .with_transform(schemars::transform::AddNullable::default())
         .with_transform(kube::core::schema::StructuralSchemaRewriter)
         .with_transform(kube::core::schema::OptionalEnum)
         .with_transform(kube::core::schema::OptionalIntOrString)
         .into_generator()
-        .into_root_schema_for::<T>();
-    let mut schema = schema.to_value();
+        .into_root_schema_for::<T>()
+        .to_value();
     if let Some(members) = schema.as_object_mut() {
         members.remove("title");
     }

@@ -169,9 +169,9 @@ impl Capability for Egress {
             Part::Network(network) => vec![of(network)],
             Part::Pod(network, pod) => {
                 let name = row.view().external_id(key::NAME);
-                let egress_ip = name.and_then(|name| name.split_once('_'));
-                let egress_ip =
-                    egress_ip.map(|(name, _)| ObjectName::new(object_kind::EGRESS_IP, name));
+                let egress_ip = name
+                    .and_then(|name| name.split_once('_'))
+                    .map(|(name, _)| ObjectName::new(object_kind::EGRESS_IP, name));
                 let pod = ObjectName::new(object_kind::POD, pod);
                 egress_ip.into_iter().chain([pod, of(network)]).collect()
             }
@@ -278,8 +278,8 @@ impl Egress {
         for family in IpFamily::BOTH {
             let mut addresses = served.addresses.iter().copied();
             let address = addresses.find(|address| IpFamily::of(*address) == family);
-            let assignments = server.assignments.iter();
-            let assignments = assignments.filter(|one| IpFamily::of(one.address) == family);
+            let assignments =
+                server.assignments.iter().filter(|one| IpFamily::of(one.address) == family);
             let nodes: BTreeSet<&Arc<str>> = assignments.map(|one| &one.node).collect();
             let Some(address) = address.filter(|_| !nodes.is_empty()) else {
                 continue;

@@ -24,8 +24,7 @@ pub(super) fn object_problems(objects: &ZoneObjects) -> Vec<ObjectProblem> {
 
 /// Selectors that cannot be read, and addresses that no node's bridge has.
 fn unusable(of: &UsableEgressIp) -> impl Iterator<Item = ObjectProblem> {
-    let selectors = of.object.problems.iter();
-    let selectors = selectors.map(|FieldProblem { field, reason }| {
+    let selectors = of.object.problems.iter().map(|FieldProblem { field, reason }| {
         FieldProblem::new(field, format!("{reason}; no pod is selected"))
     });
     let secondary = of.unusable.iter().map(|assignment| {

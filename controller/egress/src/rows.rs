@@ -66,8 +66,7 @@ fn external_ids(network: &str, priority: i64, name: &str, family: &str) -> TextM
 
 fn set_ids(owner_type: &str, name: &str, family: IpFamily, network: Option<&str>) -> TextMap {
     let family = family.to_string();
-    let end = network.map(|network| format!(":{network}"));
-    let end = end.unwrap_or_default();
+    let end = network.map(|network| format!(":{network}")).unwrap_or_default();
     let id = format!("{CONTROLLER}:{owner_type}:{name}:{family}{end}");
     let network = network.map(|network| (NETWORK, network));
     [

@@ -119,8 +119,7 @@ fn owned_by_pod(row: &RowView<'_>) -> Owner<Part> {
 fn owned_row(row: &RowView<'_>) -> Owner<Part> {
     let id = |key| row.external_id(key);
     let is_owned = row.external_ids().is_some_and(is_egress_row);
-    let network = id(NETWORK).filter(|_| is_owned);
-    let (Some(network), Some(name)) = (network, id(key::NAME)) else {
+    let (Some(network), Some(name)) = (id(NETWORK).filter(|_| is_owned), id(key::NAME)) else {
         return Owner::Unowned;
     };
     let pod = name.split_once('_').and_then(|(_, pod)| pod.split_once('/'));

@@ -190,9 +190,11 @@ pub fn explain(
         }
     }
     let connect = connect.unwrap_or_default();
-    let nodes = inventory.nodes.iter();
-    let nodes = nodes.map(|(_, node)| patchbay_resources::conversion::node(&node.object));
-    let mut nodes: Vec<(Node, Vec<NodeError>)> = nodes.collect();
+    let mut nodes: Vec<(Node, Vec<NodeError>)> = inventory
+        .nodes
+        .iter()
+        .map(|(_, node)| patchbay_resources::conversion::node(&node.object))
+        .collect();
     let owners = NodeSubnetOwners::of_nodes(networks.iter(), nodes.iter().map(|(node, _)| node));
     for (node, _) in &mut nodes {
         owners.refuse(node);
@@ -208,8 +210,8 @@ pub fn explain(
         nodes,
         zones,
     };
-    let notices = zones.values().flat_map(|zone| &zone.report.notices);
-    let mut notices: BTreeSet<String> = notices.map(ToString::to_string).collect();
+    let mut notices: BTreeSet<String> =
+        zones.values().flat_map(|zone| &zone.report.notices).map(ToString::to_string).collect();
     let held = zones.values().filter_map(|zone| zone.report.held.as_ref());
     let frozen = held.filter(|held| matches!(held, HeldReason::NotAccepted(_)));
     notices.extend(frozen.map(ToString::to_string));

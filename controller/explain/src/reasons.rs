@@ -87,8 +87,9 @@ impl Reason {
             }
             _ => None,
         };
-        let definition = definition.filter(|_| field.is_some());
-        let definition = definition.map(|nad| format!("NetworkAttachmentDefinition {nad}"));
+        let definition = definition
+            .filter(|_| field.is_some())
+            .map(|nad| format!("NetworkAttachmentDefinition {nad}"));
         Self::new(reason, definition.unwrap_or_else(|| object.to_owned()), field)
     }
 

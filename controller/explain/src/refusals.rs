@@ -107,8 +107,10 @@ impl<'a> Definition<'a> {
     /// As [`Self::refusals`], without those of other namespaces.
     pub(super) fn refusals_in(&self, namespace: &str) -> BTreeSet<Reason> {
         let lines = self.failed_condition(NETWORK_CREATED);
-        let lines = lines.into_iter().flat_map(|condition| condition.message.lines());
-        let lines = lines.filter(|line| namespace_of(line).is_none_or(|of| of == namespace));
+        let lines = lines
+            .into_iter()
+            .flat_map(|condition| condition.message.lines())
+            .filter(|line| namespace_of(line).is_none_or(|of| of == namespace));
         lines.map(|line| self.refusal(line)).collect()
     }
 
@@ -160,8 +162,9 @@ impl<'a> Definition<'a> {
 
 /// Namespace of a line. `None`: the line does not concern a single namespace.
 fn namespace_of(line: &str) -> Option<&str> {
-    let quoted = [NO_LABEL, NO_NAMESPACE, SECOND_PRIMARY];
-    let mut quoted = quoted.iter().filter_map(|start| between(line, start, "\""));
+    let mut quoted = [NO_LABEL, NO_NAMESPACE, SECOND_PRIMARY]
+        .iter()
+        .filter_map(|start| between(line, start, "\""));
     quoted.next().or_else(|| between(line, FOREIGN, "/"))
 }
 

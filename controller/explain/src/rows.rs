@@ -50,8 +50,8 @@ impl RowReasons {
         networks: &Networks,
         nodes: &[Node],
     ) -> Self {
-        let names = nodes.iter().filter_map(|node| Some((node.id?.get(), &node.name)));
-        let names: BTreeMap<u16, &String> = names.collect();
+        let names: BTreeMap<u16, &String> =
+            nodes.iter().filter_map(|node| Some((node.id?.get(), &node.name))).collect();
         let mut reasons = Self::default();
         for (zone, view) in zones {
             let mut concerns = BTreeMap::<Concern, Vec<&RowDifference>>::new();
@@ -65,8 +65,10 @@ impl RowReasons {
                     RowPurpose::Router => Concern::Router,
                     RowPurpose::Link { network, index } => {
                         let topology = networks.by_id(network).map(|network| network.topology);
-                        let node = names.get(&index).copied();
-                        let node = node.filter(|_| topology == Some(Topology::Layer3));
+                        let node = names
+                            .get(&index)
+                            .copied()
+                            .filter(|_| topology == Some(Topology::Layer3));
                         Concern::Network(network, node.unwrap_or(zone).clone())
                     }
                     RowPurpose::Policy { source, .. } => Concern::Network(source, zone.clone()),

@@ -185,8 +185,7 @@ impl<'a> Selection<'a> {
             self.obstacles.insert(Reason::new(message, object, field));
             return;
         }
-        let selected = self.networks.entry(&network.name);
-        let selected = selected.or_insert_with(|| SelectedNetwork {
+        let selected = self.networks.entry(&network.name).or_insert_with(|| SelectedNetwork {
             network,
             object,
             definition: networks.definition(name),
@@ -233,16 +232,20 @@ fn without_definition(
 
 /// Refusals in the status of networks that are offered to a namespace as its primary network.
 fn refusals_in(namespace: &str, inventory: &Inventory) -> BTreeSet<Reason> {
-    let udns = inventory.user_defined_networks.in_namespace(namespace);
-    let udns = udns.map(|(_, udn)| Definition::of_udn(&udn.object));
+    let udns = inventory
+        .user_defined_networks
+        .in_namespace(namespace)
+        .map(|(_, udn)| Definition::of_udn(&udn.object));
     let labels = inventory.namespaces.named(namespace);
     let labels = labels.map(Object::labels);
-    let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns = cudns.filter(|(_, cudn)| {
-        let selector = &cudn.object.spec.namespace_selector;
-        labels.is_some_and(|labels| selector::matches(selector, labels))
-    });
-    let cudns = cudns.map(|(_, cudn)| Definition::of_cudn(&cudn.object));
+    let cudns = inventory
+        .cluster_user_defined_networks
+        .iter()
+        .filter(|(_, cudn)| {
+            let selector = &cudn.object.spec.namespace_selector;
+            labels.is_some_and(|labels| selector::matches(selector, labels))
+        })
+        .map(|(_, cudn)| Definition::of_cudn(&cudn.object));
     udns.chain(cudns)
         .filter(|definition| definition.is_primary)
         .flat_map(|definition| definition.refusals_in(namespace))
@@ -274,8 +277,8 @@ fn of_problem(problem: &NadProblem, nad: &Sourced<NetworkAttachmentDefinition>) 
 
 /// Reason why a valid definition has no network that can be connected.
 fn of_other_kind(nad: &NetworkAttachmentDefinition, object: String) -> Reason {
-    let config = nad.spec.config.as_deref().unwrap_or_default();
-    let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
+    let config: serde_json::Value =
+        serde_json::from_str(nad.spec.config.as_deref().unwrap_or_default()).unwrap_or_default();
     match config["topology"].as_str() {
         Some(topology @ "localnet") => {
             let field = match object.split_once(' ') {

@@ -116,13 +116,13 @@ async fn measure_apply(release: &Release) -> Outcome<()> {
     for _ in 0..RUNS {
         let probes = lab.start_probes(&from, &to).await?;
         lab.apply(&connected).await?;
-        let report = probes.stop_when(true, CHANGE_LIMIT, LAST_ANSWERS).await;
-        let report = report.ok_or("the probes ended")?;
+        let report =
+            probes.stop_when(true, CHANGE_LIMIT, LAST_ANSWERS).await.ok_or("the probes ended")?;
         opened = opened.min(*report.answered.first().ok_or("not opened")?);
         let probes = lab.start_probes(&from, &to).await?;
         lab.apply(&apart).await?;
-        let report = probes.stop_when(false, CHANGE_LIMIT, LAST_ANSWERS).await;
-        let report = report.ok_or("the probes ended")?;
+        let report =
+            probes.stop_when(false, CHANGE_LIMIT, LAST_ANSWERS).await.ok_or("the probes ended")?;
         closed = closed.min(report.answered.last().copied().unwrap_or_default());
     }
     println!("apply until packets flow across nodes (a probe each 20 ms): {}", ms(opened));

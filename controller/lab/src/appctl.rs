@@ -47,9 +47,9 @@ pub(crate) async fn call(
     command: &str,
     arguments: &[&str],
 ) -> Result<String, AppctlError> {
-    let reply = exchange(socket, command, arguments).await;
-    let reply =
-        reply.map_err(|source| AppctlError::Socket { socket: socket.to_owned(), source })?;
+    let reply = exchange(socket, command, arguments)
+        .await
+        .map_err(|source| AppctlError::Socket { socket: socket.to_owned(), source })?;
     match (reply.result, reply.error) {
         (Some(text), None) => Ok(text),
         (_, error) => Err(AppctlError::Refused {

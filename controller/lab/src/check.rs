@@ -36,11 +36,14 @@ impl Promises {
         let (mut connected, mut services_only) = (BTreeSet::new(), BTreeSet::new());
         let connects = cluster.connects().filter_map(|object| conversion::connect(object).ok());
         for connect in connects {
-            let owners = connect.subnets.iter().filter_map(|(owner, subnets)| {
-                let network = networks.by_id(owner.network_id)?;
-                Some((network.name.as_str(), subnets))
-            });
-            let owners: Vec<(&str, &ConnectSubnets)> = owners.collect();
+            let owners: Vec<(&str, &ConnectSubnets)> = connect
+                .subnets
+                .iter()
+                .filter_map(|(owner, subnets)| {
+                    let network = networks.by_id(owner.network_id)?;
+                    Some((network.name.as_str(), subnets))
+                })
+                .collect();
             for (one, subnets) in &owners {
                 for (other, other_subnets) in &owners {
                     let names = ((*one).to_owned(), (*other).to_owned());
@@ -225,8 +228,8 @@ impl Lab {
     ) -> Result<Vec<CheckedQuestion>, QuestionError> {
         let mut checked = self.ask_all(questions).await?;
         let is_late = |one: &CheckedQuestion| one.question.is_promised && !one.agrees();
-        let late = checked.iter().filter(|one| is_late(one));
-        let late: Vec<Question> = late.map(|one| one.question.clone()).collect();
+        let late: Vec<Question> =
+            checked.iter().filter(|one| is_late(one)).map(|one| one.question.clone()).collect();
         let mut again = self.ask_all(late).await?.into_iter();
         for one in checked.iter_mut().filter(|one| is_late(one)) {
             if let Some(next) = again.next() {

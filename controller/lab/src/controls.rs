@@ -90,8 +90,11 @@ impl Lab {
     /// # Errors
     /// The file cannot be created.
     pub fn capture(&self, pod: &PodName, path: &Path) -> io::Result<()> {
-        let found = self.pods.iter().find(|known| known.pod.name == *pod);
-        let found = found.ok_or_else(|| io::Error::other(format!("there is no pod {pod}")))?;
+        let found = self
+            .pods
+            .iter()
+            .find(|known| known.pod.name == *pod)
+            .ok_or_else(|| io::Error::other(format!("there is no pod {pod}")))?;
         found.endpoint.capture(path)
     }
 }

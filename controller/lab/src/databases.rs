@@ -194,9 +194,9 @@ impl NodeDatabase {
             txn.finish()
         };
         let outcome = self.client.transact(transaction).await;
-        let committed = outcome.into_result();
-        let committed =
-            committed.map_err(|source| DatabaseError::Transact { database: self.name, source })?;
+        let committed = outcome
+            .into_result()
+            .map_err(|source| DatabaseError::Transact { database: self.name, source })?;
         Ok(InsertedRows(Some(committed)))
     }
 

@@ -48,10 +48,8 @@ pub struct NodeTrace {
 impl Diagnosis {
     /// Courses on the nodes, each with the words for its packet.
     pub fn traces(&self) -> impl Iterator<Item = (&NodeTrace, &'static str)> {
-        let packets = [Some(&self.request), self.arrival.as_ref()];
-        let packets = packets.into_iter().flatten();
-        let answers = [self.answer.as_ref(), self.return_arrival.as_ref()];
-        let answers = answers.into_iter().flatten();
+        let packets = [Some(&self.request), self.arrival.as_ref()].into_iter().flatten();
+        let answers = [self.answer.as_ref(), self.return_arrival.as_ref()].into_iter().flatten();
         packets.map(|trace| (trace, "packet")).chain(answers.map(|trace| (trace, "answer")))
     }
 
@@ -184,10 +182,10 @@ impl Lab {
         connection: Connection,
     ) -> Result<OvnTrace, String> {
         let out = before.path.as_ref().ok();
-        let out = out.and_then(|path| path.out.as_deref());
-        let out = out.ok_or("not asked, because the packet enters no tunnel")?;
-        let snapshot = self.northbound(&target.node);
-        let snapshot = snapshot.map_err(|error| error.to_string())?;
+        let out = out
+            .and_then(|path| path.out.as_deref())
+            .ok_or("not asked, because the packet enters no tunnel")?;
+        let snapshot = self.northbound(&target.node).map_err(|error| error.to_string())?;
         let behind = tunnel_port::port_behind(&snapshot, out);
         let (port, mac) = behind.unwrap_or_else(|| {
             // In a layer2 network the packet goes straight to the pod's port, from the asking pod
@@ -215,8 +213,7 @@ impl Lab {
         packet: &TracedPacket,
         connection: Connection,
     ) -> Result<OvnTrace, String> {
-        let command = self.release().command("ovn-trace");
-        let command = command.map_err(|error| error.to_string())?;
+        let command = self.release().command("ovn-trace").map_err(|error| error.to_string())?;
         let environment = self.environment(node).map_err(|error| error.to_string())?;
         ovn_trace::run(command, environment, packet, connection).await
     }

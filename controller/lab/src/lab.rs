@@ -250,8 +250,9 @@ impl Lab {
     /// There is no such node.
     pub fn environment(&self, node: &str) -> Result<Vec<(&'static str, String)>, LabError> {
         let node = &self.zone(node)?.node;
-        let folders = environment(&node.folder).into_iter();
-        let folders = folders.map(|(name, path)| (name, path.display().to_string()));
+        let folders = environment(&node.folder)
+            .into_iter()
+            .map(|(name, path)| (name, path.display().to_string()));
         let remotes = ["OVN_NB_DB", "OVN_SB_DB"].map(|name| (name, node.remote()));
         Ok(folders.chain(remotes).collect())
     }

@@ -225,8 +225,7 @@ impl Node {
 
     /// Names of the running programs, each with its process id.
     pub(crate) fn running(&self) -> impl Iterator<Item = (&'static str, u32)> {
-        let programs = self.programs.iter();
-        let programs = programs.filter_map(|p| Some((p.name(), p.id()?)));
+        let programs = self.programs.iter().filter_map(|p| Some((p.name(), p.id()?)));
         programs.chain(self.databases.process())
     }
 

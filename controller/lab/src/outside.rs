@@ -90,8 +90,8 @@ impl Exits {
     pub(crate) fn read(northbound: &Snapshot) -> Self {
         let mut exits = Vec::new();
         for (_, switch) in northbound.typed::<LogicalSwitch>().iter().flatten() {
-            let ports = switch.ports.iter();
-            let ports: Vec<_> = ports.filter_map(|port| northbound.get(*port).ok()?).collect();
+            let ports: Vec<_> =
+                switch.ports.iter().filter_map(|port| northbound.get(*port).ok()?).collect();
             let mut physical = ports.iter().filter(|port| {
                 let network = port.options.get("network_name");
                 port.r#type == "localnet" && network.is_some_and(|name| name == PHYSICAL_NETWORK)
@@ -203,8 +203,7 @@ pub(crate) async fn replace_flows(
         let written = input.write_all(flows.as_bytes()).await;
         written.map_err(|error| error.to_string())?;
     }
-    let output = child.wait_with_output().await;
-    let output = output.map_err(|error| error.to_string())?;
+    let output = child.wait_with_output().await.map_err(|error| error.to_string())?;
     if output.status.success() {
         Ok(())
     } else {

@@ -73,8 +73,9 @@ impl NetworkPolicies {
     fn allow_out(&self, packet: Packet<'_>) -> bool {
         let firewall = self.firewalls.get(&packet.from.name.namespace);
         let mut ips = packet.to.ips();
-        let ip = ips.find(|ip| IpFamily::of(*ip) == packet.family);
-        let (Some(firewall), Some(ip)) = (firewall, ip) else {
+        let (Some(firewall), Some(ip)) =
+            (firewall, ips.find(|ip| IpFamily::of(*ip) == packet.family))
+        else {
             return true;
         };
         let mut rules = firewall.rules.iter();

@@ -151,16 +151,19 @@ impl Lab {
     ) -> Result<(Asker, Way, IpAddr), QuestionError> {
         let (source, target) = (self.known_pod(from)?, self.known_pod(to)?);
         let is_common = |ip: &IpAddr| source.ips().any(|own| own.is_ipv4() == ip.is_ipv4());
-        let address = target.ips().find(is_common);
-        let address = address
+        let address = target
+            .ips()
+            .find(is_common)
             .ok_or_else(|| QuestionError::NoCommonFamily { from: from.clone(), to: to.clone() })?;
         let found = self.asker(from).map(|(_, asker)| asker);
         let asker = found.ok_or_else(|| QuestionError::NoSuchPod {
             name: from.to_string(),
             similar: Vec::new(),
         })?;
-        let way = asker.way(address).await;
-        let way = way.ok_or_else(|| QuestionError::NoNextHop { from: from.clone(), address })?;
+        let way = asker
+            .way(address)
+            .await
+            .ok_or_else(|| QuestionError::NoNextHop { from: from.clone(), address })?;
         Ok((asker, way, address))
     }
 }

@@ -112,8 +112,12 @@ impl Program {
         command: Vec<OsString>,
     ) -> Result<Self, ProgramError> {
         let log = folder.join(format!("{name}.log"));
-        let output = File::options().create(true).append(true).open(&log);
-        let (output, errors) = match output.and_then(|file| Ok((file.try_clone()?, file))) {
+        let (output, errors) = match File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .and_then(|file| Ok((file.try_clone()?, file)))
+        {
             Ok(files) => files,
             Err(source) => return Err(ProgramError::Log { path: log, source }),
         };
@@ -130,8 +134,10 @@ impl Program {
             // Ctrl-C is for the lab, which ends its children in order.
             .process_group(0)
             .kill_on_drop(true);
-        let child = spawner.spawn(child).await;
-        let child = child.map_err(|source| ProgramError::Start { program: name, source })?;
+        let child = spawner
+            .spawn(child)
+            .await
+            .map_err(|source| ProgramError::Start { program: name, source })?;
         Ok(Self { name, node: node.to_owned(), child, log })
     }
 

@@ -51,8 +51,8 @@ impl FromStr for Protocol {
             return Ok(Self::Icmp);
         }
         let (name, port) = text.split_once([' ', '/']).ok_or_else(error)?;
-        let port = port.parse().ok().filter(|port| (1..=49_151).contains(port));
-        let port = port.ok_or_else(error)?;
+        let port =
+            port.parse().ok().filter(|port| (1..=49_151).contains(port)).ok_or_else(error)?;
         match name {
             "udp" => Ok(Self::Udp(port)),
             "tcp" => Ok(Self::Tcp(port)),
@@ -279,8 +279,7 @@ impl Lab {
         })?;
         let outcome = asker.ask(address, protocol.into()).await;
         let mut arrivals = outcome.seen.arrivals.iter();
-        let outside = arrivals.find(|arrival| self.is_outside(arrival.endpoint));
-        let outside = outside.copied();
+        let outside = arrivals.find(|arrival| self.is_outside(arrival.endpoint)).copied();
         let mut answer = self.judge(address, &[], outcome);
         answer.source = outside.map(|arrival| arrival.source);
         match (outside, &answer.verdict) {
@@ -314,8 +313,10 @@ impl Lab {
         })?;
         let outcome = asker.ask(address, protocol.into()).await;
         let arrivals = outcome.seen.arrivals.iter();
-        let pods = arrivals.filter_map(|arrival| self.pod_of_endpoint(arrival.endpoint));
-        let pods: Vec<&PodName> = pods.map(|pod| &pod.name).collect();
+        let pods: Vec<&PodName> = arrivals
+            .filter_map(|arrival| self.pod_of_endpoint(arrival.endpoint))
+            .map(|pod| &pod.name)
+            .collect();
         Ok(self.judge(address, &pods, outcome))
     }
 
@@ -327,9 +328,12 @@ impl Lab {
         outcome: RequestOutcome,
     ) -> Answer {
         let pod_of = |endpoint| self.pod_of_endpoint(endpoint).map(|pod| &pod.name);
-        let arrivals = outcome.seen.arrivals.iter();
-        let arrivals: Vec<_> =
-            arrivals.filter_map(|arrival| Some((pod_of(arrival.endpoint)?, arrival.ttl))).collect();
+        let arrivals: Vec<_> = outcome
+            .seen
+            .arrivals
+            .iter()
+            .filter_map(|arrival| Some((pod_of(arrival.endpoint)?, arrival.ttl)))
+            .collect();
         let right = arrivals.iter().find(|(pod, _)| targets.contains(pod));
         let wrong = arrivals.iter().find(|(pod, _)| !targets.contains(pod));
         let verdict = match (outcome.result, wrong, right) {

@@ -85,8 +85,7 @@ impl RowDiagnosis {
 
     /// The first obstacle of the packet, or else that of its answer, with the node.
     pub fn obstacle(&self) -> Option<(&str, &Obstacle)> {
-        let behind = [&self.arrival, &self.answer, &self.return_arrival];
-        let behind = behind.into_iter().flatten();
+        let behind = [&self.arrival, &self.answer, &self.return_arrival].into_iter().flatten();
         let mut traces = std::iter::once(&self.request).chain(behind);
         traces.find_map(|trace| Some((trace.node.as_str(), trace.obstacle.as_ref()?)))
     }
@@ -96,8 +95,7 @@ impl RowDiagnosis {
         let mut request = RowTrace::new(course.zone, course.answer);
         let mut arrival = course.end.map(RowTrace::from);
         let has_answer = course.reply.is_some();
-        let replies = course.reply_between.into_iter().chain(course.reply);
-        let mut replies = replies.map(RowTrace::from);
+        let mut replies = course.reply_between.into_iter().chain(course.reply).map(RowTrace::from);
         let mut answer = replies.next();
         let mut return_arrival = replies.next_back();
         let unknown = unknown_node(&course.outcome);
@@ -169,8 +167,7 @@ impl LabRows<'_> {
         address: IpAddr,
         protocol: Protocol,
     ) -> Result<Course, patchbay_reach::QuestionError> {
-        let zones = self.zones.as_ref();
-        let zones = zones.ok_or(patchbay_reach::NameError::NoSender)?;
+        let zones = self.zones.as_ref().ok_or(patchbay_reach::NameError::NoSender)?;
         zones.ask(&patchbay_reach::Question {
             sender: Sender::port(source.port.as_str()),
             destination: Destination::Address(address),

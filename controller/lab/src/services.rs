@@ -31,9 +31,11 @@ impl ServiceTarget {
         if self.endpoints.is_empty() {
             reasons.push(format!("Service {key} has no pod as endpoint"));
         }
-        let ports = self.ports.iter();
-        let ports = ports.map(|port| format!("{} {}", port.protocol, port.port).to_lowercase());
-        let ports: Vec<String> = ports.collect();
+        let ports: Vec<String> = self
+            .ports
+            .iter()
+            .map(|port| format!("{} {}", port.protocol, port.port).to_lowercase())
+            .collect();
         let asked = protocol.to_string();
         if !ports.contains(&asked) {
             let known = ports.join(", ");
@@ -53,9 +55,12 @@ impl Lab {
         cluster: &Cluster,
         name: &str,
     ) -> Result<ServiceTarget, QuestionError> {
-        let services = cluster.inventory.services.iter();
-        let services: Vec<Service> =
-            services.map(|(_, service)| network_service(&service.object)).collect();
+        let services: Vec<Service> = cluster
+            .inventory
+            .services
+            .iter()
+            .map(|(_, service)| network_service(&service.object))
+            .collect();
         let exact = services.iter().find(|one| one.key.to_string() == name);
         let mut same = services.iter().filter(|one| *one.key.name == *name);
         let found = exact.or_else(|| same.next().filter(|_| same.next().is_none()));
@@ -75,8 +80,10 @@ impl Lab {
     }
 
     fn endpoints(&self, cluster: &Cluster, service: &Service) -> Vec<PodName> {
-        let slices = cluster.inventory.endpoint_slices.iter();
-        let mut slices = slices
+        let mut slices = cluster
+            .inventory
+            .endpoint_slices
+            .iter()
             .filter_map(|(_, slice)| endpoint_slice(&slice.object))
             .filter(|slice| slice.service == service.key)
             .peekable();

@@ -181,8 +181,8 @@ async fn write_switch(
         let cable = port(txn, "eth0", cable)?;
         let own_external = port(txn, outside::BRIDGE, internal())?;
         let outside_socket = format!("punix:{}", folder.join(outside::DEVICE_SOCKET).display());
-        let device = vec![("options", texts([("pstream", &outside_socket)]))];
-        let device = port(txn, outside::DEVICE, device)?;
+        let device =
+            port(txn, outside::DEVICE, vec![("options", texts([("pstream", &outside_socket)]))])?;
         let external = txn.insert_row(
             "Bridge",
             [

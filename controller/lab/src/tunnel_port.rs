@@ -11,8 +11,8 @@ const ROUTER_PORT: &str = "router-port";
 pub(crate) fn router_beside(snapshot: &Snapshot, name: &str) -> Option<String> {
     let switches = snapshot.typed::<LogicalSwitch>();
     switches.iter().flatten().find_map(|(_, switch)| {
-        let ports = switch.ports.iter();
-        let ports: Vec<_> = ports.filter_map(|port| snapshot.get(*port).ok()?).collect();
+        let ports: Vec<_> =
+            switch.ports.iter().filter_map(|port| snapshot.get(*port).ok()?).collect();
         ports.iter().find(|port| port.name == name)?;
         let mut ports = ports.into_iter();
         let router = ports.find(|port| port.options.contains_key(ROUTER_PORT))?;

@@ -384,8 +384,7 @@ impl<'a> VpcView<'a> {
 
 impl<'a> AttachmentView<'a> {
     fn new(sourced: &'a Sourced<NetworkAttachmentDefinition>) -> Self {
-        let config = sourced.object.spec.config.as_deref();
-        let config = config.map(KubeOvnConfig::from_json);
+        let config = sourced.object.spec.config.as_deref().map(KubeOvnConfig::from_json);
         let meta = sourced.object.meta();
         Self {
             sourced,
@@ -419,9 +418,10 @@ pub(crate) fn name_of<T: InventoryKind>(sourced: &Sourced<T>) -> &str {
 /// Interfaces of a provider network with the paths of their fields.
 pub(crate) fn interfaces(spec: &ProviderNetworkSpec) -> impl Iterator<Item = (String, &str)> {
     let default = ("spec.defaultInterface".to_owned(), &*spec.default_interface);
-    let custom = spec.custom_interfaces.iter().enumerate();
-    let custom = custom
-        .map(|(index, one)| (format!("spec.customInterfaces[{index}].interface"), &*one.interface));
+    let custom =
+        spec.custom_interfaces.iter().enumerate().map(|(index, one)| {
+            (format!("spec.customInterfaces[{index}].interface"), &*one.interface)
+        });
     std::iter::once(default).chain(custom).filter(|(_, name)| !name.is_empty())
 }
 

@@ -186,8 +186,9 @@ impl AddressPool {
     /// The address is outside of the pool, or taken.
     pub fn request(&mut self, address: IpAddr) -> Result<(), AddressError> {
         let number = self.number(address);
-        let number = number.filter(|number| self.numbers.range.contains(number));
-        let number = number.ok_or(AddressError::Outside(address))?;
+        let number = number
+            .filter(|number| self.numbers.range.contains(number))
+            .ok_or(AddressError::Outside(address))?;
         let is_excluded = self.excluded.iter().any(|range| range.contains(&number));
         if is_excluded || self.numbers.is_taken(number) {
             return Err(AddressError::Taken(address));

@@ -208,7 +208,7 @@ fn check_types(fields: &Map<String, Value>) -> Result<(), serde_json::Error> {
     check::<i64>(fields, "mtu")?;
     check::<i64>(fields, "vlanID")?;
     check::<PluginName>(fields, "ipam")?;
-    let texts = [
+    let mut texts = [
         "cniVersion",
         "defaultGatewayIPs",
         "excludeSubnets",
@@ -217,8 +217,8 @@ fn check_types(fields: &Map<String, Value>) -> Result<(), serde_json::Error> {
         "physicalNetworkName",
         "reservedSubnets",
         "uplink",
-    ];
-    let mut texts = texts.into_iter();
+    ]
+    .into_iter();
     texts.try_for_each(|field| check::<String>(fields, field))
 }
 

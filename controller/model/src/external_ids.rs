@@ -336,8 +336,11 @@ mod tests {
             let port = OwnedRow::RouterPort { network, attachment, router };
             let route = OwnedRow::StaticRoute { network, attachment, family };
             for (rows, row) in [(ports, port), (routes, route)] {
-                let expected = row.external_ids("mix").into_iter();
-                let expected: Map = expected.map(|(k, v)| (k.into(), v.into())).collect();
+                let expected: Map = row
+                    .external_ids("mix")
+                    .into_iter()
+                    .map(|(k, v)| (k.into(), v.into()))
+                    .collect();
                 assert_eq!(rows.external_ids(attachment), expected);
             }
         }

@@ -204,8 +204,8 @@ impl Networks {
                 Ok(None) => {}
                 Err(problem) => {
                     let annotated = definition.network_name.map(ToOwned::to_owned);
-                    let names = definition.owner_network.into_iter().chain(annotated);
-                    let names: BTreeSet<String> = names.collect();
+                    let names: BTreeSet<String> =
+                        definition.owner_network.into_iter().chain(annotated).collect();
                     if definition.network_id.is_some() || !names.is_empty() {
                         networks.former_definitions.insert(key.clone(), names);
                     }
@@ -246,8 +246,8 @@ impl Networks {
             }
         }
         for (id, other) in refused {
-            let network = self.by_id.remove(&id);
-            let Some(network) = network.and_then(|name| self.by_name.remove(&name)) else {
+            let Some(network) = self.by_id.remove(&id).and_then(|name| self.by_name.remove(&name))
+            else {
                 continue;
             };
             self.definitions.remove(&network.name);

@@ -219,8 +219,11 @@ impl NetworkOwners {
 
     /// The node subnet that contains a subnet.
     fn place(&self, subnet: IpNet) -> Result<IpNet, SubnetRefusal> {
-        let range = self.ranges.iter().find(|range| range.cidr.contains(&subnet));
-        let range = range.ok_or(SubnetRefusal::Outside { subnet })?;
+        let range = self
+            .ranges
+            .iter()
+            .find(|range| range.cidr.contains(&subnet))
+            .ok_or(SubnetRefusal::Outside { subnet })?;
         let host_prefix = range.host_prefix.unwrap_or(subnet.prefix_len());
         let wide = SubnetRefusal::Wide { subnet, host_prefix };
         if subnet.prefix_len() < host_prefix {

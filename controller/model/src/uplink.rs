@@ -180,8 +180,8 @@ pub fn unreadable_annotations(
     let hosts = host_addresses(annotations)
         .err()
         .map(|error| format!("not a list of addresses with the lengths of their ranges: {error}"));
-    let found = [(HOST_CIDRS, hosts), (GATEWAY_CONFIG, gateway), (PRIMARY_INTERFACE, interface)];
-    let found = found.into_iter();
+    let found = [(HOST_CIDRS, hosts), (GATEWAY_CONFIG, gateway), (PRIMARY_INTERFACE, interface)]
+        .into_iter();
     found.filter_map(|(key, reason)| Some((key, reason?))).collect()
 }
 

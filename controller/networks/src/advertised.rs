@@ -76,8 +76,7 @@ pub(super) fn subnets_set(family: IpFamily, addresses: BTreeSet<String>) -> Addr
 
 /// Address set of the addresses of nodes.
 pub(super) fn node_addresses_set(family: IpFamily, addresses: &[IpAddr]) -> AddressSet {
-    let addresses = addresses.iter();
-    let addresses = addresses.filter(|address| IpFamily::of(**address) == family);
+    let addresses = addresses.iter().filter(|address| IpFamily::of(**address) == family);
     let identity = set_identity(NODES_OWNER_TYPE, NODE_ADDRESSES, family);
     address_set(identity, addresses.map(ToString::to_string).collect())
 }
@@ -93,8 +92,7 @@ fn address_set(identity: Identity, addresses: BTreeSet<String>) -> AddressSet {
 
 /// Drops packets from one advertised network to another.
 pub(super) fn drop_acl(settings: &ClusterSettings) -> Acl {
-    let families = IpFamily::BOTH.into_iter();
-    let families = families.filter(|family| settings.has_family(*family));
+    let families = IpFamily::BOTH.into_iter().filter(|family| settings.has_family(*family));
     let terms = families.map(|family| {
         let (version, set) = (version(family), subnets_name(family));
         format!("({version}.src == ${set} && {version}.dst == ${set})")
@@ -146,13 +144,14 @@ impl Site<'_> {
     pub(super) fn pass_acl(&self) -> Option<Acl> {
         let network_id = self.network.id.to_string();
         let terms = IpFamily::BOTH.into_iter().filter_map(|family| {
-            let subnets = self.subnets().into_iter();
-            let subnets = subnets.filter(|subnet| IpFamily::of_net(*subnet) == family);
-            let subnets: Vec<IpNet> = subnets.collect();
+            let subnets: Vec<IpNet> = self
+                .subnets()
+                .into_iter()
+                .filter(|subnet| IpFamily::of_net(*subnet) == family)
+                .collect();
             let side = |side: &str| {
                 let version = version(family);
-                let terms = subnets.iter();
-                let terms = terms.map(|subnet| format!("{version}.{side} == {subnet}"));
+                let terms = subnets.iter().map(|subnet| format!("{version}.{side} == {subnet}"));
                 terms.collect::<Vec<_>>().join(" || ")
             };
             (!subnets.is_empty()).then(|| format!("(({}) && ({}))", side("src"), side("dst")))

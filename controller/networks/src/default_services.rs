@@ -71,9 +71,13 @@ impl DefaultServices {
     }
 
     fn address_set(&self, family: IpFamily) -> AddressSet {
-        let addresses = self.0.values().flat_map(|service| &service.cluster_ips);
-        let addresses = addresses.filter(|address| IpFamily::of(**address) == family);
-        let addresses: BTreeSet<String> = addresses.map(ToString::to_string).collect();
+        let addresses: BTreeSet<String> = self
+            .0
+            .values()
+            .flat_map(|service| &service.cluster_ips)
+            .filter(|address| IpFamily::of(**address) == family)
+            .map(ToString::to_string)
+            .collect();
         let id = reachable_services_id(family);
         AddressSet {
             name: hashed_name(&id),

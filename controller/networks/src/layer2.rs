@@ -101,8 +101,8 @@ fn primary_rows(
     to_router.external_ids = site.ids();
     let management_port = site.management_port(&management);
     let fabric_port = site.fabric_port(&switch.switch.name);
-    let multicast_port = fabric_port.as_ref().filter(|_| site.has_multicast());
-    let multicast_port = multicast_port.map(|port| port.name.as_str());
+    let multicast_port =
+        fabric_port.as_ref().filter(|_| site.has_multicast()).map(|port| port.name.as_str());
     rows.port_groups = site.port_groups(Some(&management_port.name), multicast_port);
     switch.acls = site.management_acls(&switch.switch.name, &management);
     switch.acls.extend(site.pass_acl());
@@ -261,8 +261,7 @@ fn older_rows(site: &Site<'_>, node: &ZoneNode, id: NodeId, key: &str) -> Remote
     let join = site.join_addresses(id);
     let mut external_ids = site.ids();
     external_ids.extend(texts([(NODE_MARK, node.name())]));
-    let addresses = [port_mac(&join)].into_iter();
-    let addresses = addresses.chain(join.iter().map(ToString::to_string));
+    let addresses = [port_mac(&join)].into_iter().chain(join.iter().map(ToString::to_string));
     let mut options = texts([("requested-tnl-key", key)]);
     if let Ok((_, chassis)) = identity(node) {
         options.extend(texts([("requested-chassis", chassis)]));
@@ -335,10 +334,15 @@ fn last_address(subnet: &IpNet) -> Option<IpNet> {
 fn addresses(site: &Site<'_>, subnets: &[IpNet]) -> Result<(Vec<IpNet>, Vec<IpAddr>), SkipReason> {
     let (mut gateways, mut management) = (Vec::new(), Vec::new());
     for subnet in subnets {
-        let named = site.details.default_gateways.iter();
-        let named = named.copied().find(|gateway| subnet.contains(gateway));
-        let ranges = site.details.infrastructure_subnets.iter().copied();
-        let ranges: Vec<IpNet> = ranges.filter(|range| subnet.contains(range)).collect();
+        let named =
+            site.details.default_gateways.iter().copied().find(|gateway| subnet.contains(gateway));
+        let ranges: Vec<IpNet> = site
+            .details
+            .infrastructure_subnets
+            .iter()
+            .copied()
+            .filter(|range| subnet.contains(range))
+            .collect();
         let found = if ranges.is_empty() {
             usual_addresses(*subnet, named).ok_or(SkipReason::SubnetTooSmall(*subnet))
         } else {

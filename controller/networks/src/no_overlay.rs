@@ -37,17 +37,19 @@ impl Site<'_> {
         if self.outbound_snat() != Some(OutboundSnat::Enabled) {
             return Vec::new();
         }
-        let families = self.cluster_families();
-        let families = families.filter(|family| self.network.has_family(*family));
+        let families = self.cluster_families().filter(|family| self.network.has_family(*family));
         families.map(|family| self.exempted_set(family)).collect()
     }
 
     fn exempted_set(&self, family: IpFamily) -> AddressSet {
-        let subnets = self.subnets().into_iter();
-        let subnets = subnets.filter(|subnet| IpFamily::of_net(*subnet) == family);
-        let hosts = self.node.addresses(self.uplink().as_ref()).into_iter();
-        let hosts = hosts.filter(|address| IpFamily::of(*address) == family);
-        let hosts = hosts.map(|address: IpAddr| address.to_string());
+        let subnets =
+            self.subnets().into_iter().filter(|subnet| IpFamily::of_net(*subnet) == family);
+        let hosts = self
+            .node
+            .addresses(self.uplink().as_ref())
+            .into_iter()
+            .filter(|address| IpFamily::of(*address) == family)
+            .map(|address: IpAddr| address.to_string());
         let external_ids = self.exempted_set_ids(family);
         AddressSet {
             name: hashed_name(&external_ids[key::ID]),

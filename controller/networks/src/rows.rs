@@ -164,15 +164,17 @@ impl Site<'_> {
 
     /// Lets packets pass that a load balancer has sent back to their source.
     fn hairpin_acls(&self) -> Vec<Acl> {
-        let sources = self.cluster_families().filter_map(|family| {
-            let version = match family {
-                IpFamily::V4 => "ip4",
-                IpFamily::V6 => "ip6",
-            };
-            let address = self.hairpin_masquerade(family)?;
-            Some(format!("{version}.src == {address}"))
-        });
-        let sources: Vec<String> = sources.collect();
+        let sources: Vec<String> = self
+            .cluster_families()
+            .filter_map(|family| {
+                let version = match family {
+                    IpFamily::V4 => "ip4",
+                    IpFamily::V6 => "ip6",
+                };
+                let address = self.hairpin_masquerade(family)?;
+                Some(format!("{version}.src == {address}"))
+            })
+            .collect();
         let matched = match &sources[..] {
             [source] => source.clone(),
             _ => format!("({})", sources.join(" || ")),

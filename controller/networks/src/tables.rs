@@ -113,8 +113,8 @@ pub(super) fn as_row<A: TableRow, B: TableRow>(row: &A) -> B {
     let converted = B::from_data(|place| {
         let name = B::COLUMNS.get(place)?;
         data.get(A::COLUMNS.iter().position(|column| column == name)?)
-    });
-    let converted = converted.unwrap_or_default();
+    })
+    .unwrap_or_default();
     debug_assert!(
         B::COLUMNS.len() > A::COLUMNS.len() || as_row::<B, A>(&converted) == *row,
         "{row:?} has a column that {converted:?} lacks"
@@ -429,7 +429,8 @@ fn controlled_row(row: &RowView<'_>) -> Owner<Part> {
             owner_type == isolation::OWNER_TYPE && !id(key::NAME).starts_with(OPEN_PORT);
         return if is_of_zone { Owner::Part(Part::Isolation) } else { Owner::Unowned };
     }
-    let network = controller.strip_suffix("-network-controller");
-    let network = network.filter(|_| OWNER_TYPES.contains(&owner_type));
+    let network = controller
+        .strip_suffix("-network-controller")
+        .filter(|_| OWNER_TYPES.contains(&owner_type));
     of_prefix(network.map(network_prefix))
 }

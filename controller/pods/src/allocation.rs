@@ -199,14 +199,14 @@ impl PodAllocator {
         network: &AttachedNetwork,
         address: IpAddr,
     ) -> bool {
-        let holders = self.held.iter().filter(|(key, _)| **key != pod.key);
-        let mut holders = holders.filter(|(_, held)| {
-            let mut held = held.values();
-            held.any(|held| {
-                let mut addresses = held.addresses.iter();
-                held.network == network.name && addresses.any(|one| one.addr() == address)
-            })
-        });
+        let mut holders =
+            self.held.iter().filter(|(key, _)| **key != pod.key).filter(|(_, held)| {
+                let mut held = held.values();
+                held.any(|held| {
+                    let mut addresses = held.addresses.iter();
+                    held.network == network.name && addresses.any(|one| one.addr() == address)
+                })
+            });
         let machine = MachineKey::of(pod);
         holders.all(|(key, _)| {
             let other = pods.pod(key).and_then(|other| MachineKey::of(other));

@@ -238,8 +238,9 @@ impl Pods {
                 continue;
             };
             let existing = reader.row(self.tables.ports, &place.port);
-            let kept = existing.filter(|_| chassis.is_changed());
-            let kept = kept.and_then(|row| kept_chassis(&place, zone, row));
+            let kept = existing
+                .filter(|_| chassis.is_changed())
+                .and_then(|row| kept_chassis(&place, zone, row));
             let Some(mut state) = port_state(&place, existing, reader) else {
                 surplus = MachineKey::of(pod).map(surplus_problem);
                 continue;

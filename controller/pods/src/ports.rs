@@ -34,8 +34,7 @@ pub(super) fn port(
     let PodPlace { pod, network, port, addresses } = place;
     let text = addresses.port_addresses();
     let is_local = pod.node.as_deref() == Some(zone);
-    let key = addresses.tunnel_id.map(|key| key.to_string());
-    let key = key.filter(|_| network.has_remote_ports());
+    let key = addresses.tunnel_id.map(|key| key.to_string()).filter(|_| network.has_remote_ports());
     let options = [
         Some((POD_UID, &*pod.uid)).filter(|(_, uid)| binding.has_uid && !uid.is_empty()),
         Some((CHASSIS, binding.chassis)),

@@ -141,8 +141,11 @@ fn pod_port(row: &RowView<'_>) -> Owner<Part> {
         row.external_id(key::NETWORK)?;
         let attachment = row.external_id(ATTACHMENT)?;
         let namespace = row.external_id(NAMESPACE)?;
-        let name = row.name().strip_prefix(&network_prefix(attachment))?;
-        let name = name.strip_prefix(namespace)?.strip_prefix('_')?;
+        let name = row
+            .name()
+            .strip_prefix(&network_prefix(attachment))?
+            .strip_prefix(namespace)?
+            .strip_prefix('_')?;
         Some(PodKey::new(namespace, name))
     };
     of_pod(row.external_id(POD).filter(|is| *is == "true").and_then(|_| key()))
@@ -153,8 +156,10 @@ fn open_port(row: &RowView<'_>) -> Owner<Part> {
     let is = |key, value| row.external_id(key) == Some(value);
     let is_of_isolation =
         is(key::OWNER_CONTROLLER, isolation::OWNER) && is(key::OWNER_TYPE, isolation::OWNER_TYPE);
-    let pod = row.external_id(key::NAME).filter(|_| is_of_isolation);
-    let pod = pod.and_then(|name| name.strip_prefix(isolation::OPEN_PORT)?.split_once('/'));
+    let pod = row
+        .external_id(key::NAME)
+        .filter(|_| is_of_isolation)
+        .and_then(|name| name.strip_prefix(isolation::OPEN_PORT)?.split_once('/'));
     of_pod(pod.map(|(namespace, name)| PodKey::new(namespace, name)))
 }
 

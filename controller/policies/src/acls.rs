@@ -207,8 +207,8 @@ impl RuleScene<'_> {
         ];
         let name = policy_name(place, policy);
         let group = group_match(*direction, self.group);
-        let parts = [Some(peers), ports.text.as_deref(), Some(&group)];
-        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        let parts: Vec<&str> =
+            [Some(peers), ports.text.as_deref(), Some(&group)].into_iter().flatten().collect();
         Acl {
             action: AclAction::AllowRelated,
             priority: ALLOW_PRIORITY,
@@ -234,9 +234,12 @@ impl RuleScene<'_> {
             return None;
         }
         let of_family = self.families.iter().map(|family| {
-            let sets = self.selections.iter();
-            let sets = sets.map(|name| address_set(&self.place.network, name, *family).name);
-            let mut sets: Vec<String> = sets.map(|name| format!("${name}")).collect();
+            let mut sets: Vec<String> = self
+                .selections
+                .iter()
+                .map(|name| address_set(&self.place.network, name, *family).name)
+                .map(|name| format!("${name}"))
+                .collect();
             sets.sort_unstable();
             sets.dedup();
             format!("{}.{side} == {{{}}}", ip_word(*family), sets.join(", "))

@@ -153,9 +153,9 @@ impl Capability for Policies {
     fn shared(&self, key: &SelectionKey, reader: &Reader<'_, Self>) -> Gathering {
         let inputs = reader.read(&Cell::Uses(key.clone()));
         reader.read(&Cell::AttachedNetwork(key.network.clone()));
-        let selection = inputs.selection(key);
-        let network = inputs.attached_network(&key.network);
-        let Some((selection, network)) = selection.zip(network) else {
+        let Some((selection, network)) =
+            inputs.selection(key).zip(inputs.attached_network(&key.network))
+        else {
             return Gathering::default();
         };
         let mut found = Gathering::default();
@@ -177,8 +177,8 @@ impl Capability for Policies {
                 Subject::Namespace => found.namespaces.push(namespace_group(&place).name.into()),
                 Subject::Policy(name, directions) => {
                     found.allowed.push(policy_group(&place, name).name.into());
-                    let groups = directions.iter();
-                    let groups = groups.map(|direction| isolated_group(&place, *direction));
+                    let groups =
+                        directions.iter().map(|direction| isolated_group(&place, *direction));
                     found.isolated.extend(groups.map(|group| SmolStr::from(group.name)));
                 }
             }
@@ -297,8 +297,9 @@ impl Policies {
                 (tables.isolated.groups, &rows_of.isolated, is_local),
                 (tables.allowed.groups, &rows_of.allowed, is_local),
                 (tables.namespaces.groups, &rows_of.namespaces, true),
-            ];
-            let groups = groups.into_iter().filter(|(_, _, has_port)| *has_port);
+            ]
+            .into_iter()
+            .filter(|(_, _, has_port)| *has_port);
             for (table, names, _) in groups {
                 for name in names {
                     rows.member(table, name.clone(), Atom::Uuid(port.uuid()));

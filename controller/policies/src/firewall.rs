@@ -69,11 +69,12 @@ impl FirewallScene<'_> {
     /// Match of the addresses of a subnet, but for those of the network.
     fn subnet_match(&self, cidr: IpNet, text: &str) -> String {
         let field = format!("{}.dst", ip_word(IpFamily::of_net(cidr)));
-        let own = self
+        let own: Vec<String> = self
             .subnets
             .iter()
-            .filter(|subnet| subnet.contains(&cidr.network()) || cidr.contains(&subnet.network()));
-        let own: Vec<String> = own.map(|subnet| format!("{field} != {subnet}")).collect();
+            .filter(|subnet| subnet.contains(&cidr.network()) || cidr.contains(&subnet.network()))
+            .map(|subnet| format!("{field} != {subnet}"))
+            .collect();
         // OVN refuses addresses with host bits.
         let destinations = if cidr == cidr.trunc() {
             format!("{field} == {text}")
@@ -91,22 +92,22 @@ fn nodes_match(addresses: Vec<IpAddr>) -> Option<String> {
         .map(|address| (format_address(address), IpFamily::of(address)))
         .collect();
     addresses.sort_unstable();
-    let terms = addresses.into_iter();
-    let terms = terms.map(|(address, family)| format!("{}.dst == {address}", ip_word(family)));
-    let terms: Vec<String> = terms.collect();
+    let terms: Vec<String> = addresses
+        .into_iter()
+        .map(|(address, family)| format!("{}.dst == {address}", ip_word(family)))
+        .collect();
     (!terms.is_empty()).then(|| terms.join(" || "))
 }
 
 fn ports_match(ports: &[FirewallPort]) -> String {
     let terms = PROTOCOLS.into_iter().filter_map(|protocol| {
-        let ports = ports.iter().filter(|port| port.protocol == protocol);
-        let ports: Option<Vec<u16>> = ports.map(|port| port.port).collect();
+        let ports: Option<Vec<u16>> =
+            ports.iter().filter(|port| port.protocol == protocol).map(|port| port.port).collect();
         let name = word(protocol);
         let Some(ports) = ports else {
             return Some(format!("({name})"));
         };
-        let terms = ports.iter().map(|port| format!("{name}.dst == {port}"));
-        let terms: Vec<String> = terms.collect();
+        let terms: Vec<String> = ports.iter().map(|port| format!("{name}.dst == {port}")).collect();
         (!terms.is_empty()).then(|| format!("({name} && ( {} ))", terms.join(" || ")))
     });
     terms.collect::<Vec<_>>().join(" || ")

@@ -39,19 +39,22 @@ fn gates_in(objects: &ZoneObjects, network: &Arc<str>, pod: &PodKey) -> Vec<Stri
         let selection = selector.and_then(|selector| objects.selection(&selector.key(network)));
         selection.is_some_and(|selection| selection.has(pod))
     };
-    let isolating = PolicyDirection::BOTH.into_iter().filter(|direction| {
-        let mut policies = objects.policies_in(&place);
-        policies.any(|policy| {
-            policy.isolates(*direction) && is_selected(PodSelector::of_policy(policy))
+    let isolating = PolicyDirection::BOTH
+        .into_iter()
+        .filter(|direction| {
+            let mut policies = objects.policies_in(&place);
+            policies.any(|policy| {
+                policy.isolates(*direction) && is_selected(PodSelector::of_policy(policy))
+            })
         })
-    });
-    let isolating = isolating.map(|direction| isolated_group(&place, direction).name);
+        .map(|direction| isolated_group(&place, direction).name);
     let group = objects.group(&place);
     let firewall = objects.firewall(&pod.namespace);
-    let of_firewall = group.filter(|_| {
-        objects.attached_primary_of(&pod.namespace) == Some(network)
-            && firewall.is_some_and(|firewall| !firewall.rules.is_empty())
-    });
-    let of_firewall = of_firewall.map(|_| namespace_group(&place).name);
+    let of_firewall = group
+        .filter(|_| {
+            objects.attached_primary_of(&pod.namespace) == Some(network)
+                && firewall.is_some_and(|firewall| !firewall.rules.is_empty())
+        })
+        .map(|_| namespace_group(&place).name);
     isolating.chain(of_firewall).collect()
 }

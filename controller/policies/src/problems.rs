@@ -50,8 +50,7 @@ fn policy_problems(objects: &ZoneObjects, policy: &Policy) -> Vec<FieldProblem> 
         };
         Some(FieldProblem::of_annotation(POLICY_FOR, reason))
     });
-    let unmanaged = objects.unmanaged_networks(policy).into_iter();
-    let unmanaged = unmanaged.map(|network| {
+    let unmanaged = objects.unmanaged_networks(policy).into_iter().map(|network| {
         let reason = format!(
             "network {network} does not manage addresses, so peers are selected by ipBlock only; \
              the policy does not apply there"
@@ -76,8 +75,7 @@ fn firewall_problems(objects: &ZoneObjects, firewall: &EgressFirewall) -> Vec<Fi
         );
         return vec![FieldProblem::new("spec.egress", reason)];
     }
-    let fields = firewall.problems.iter();
-    let fields = fields.map(|FieldProblem { field, reason }| {
+    let fields = firewall.problems.iter().map(|FieldProblem { field, reason }| {
         FieldProblem::new(field, format!("{reason}; no rule applies"))
     });
     let rules = firewall.rules.iter().enumerate();
@@ -89,8 +87,7 @@ fn firewall_problems(objects: &ZoneObjects, firewall: &EgressFirewall) -> Vec<Fi
         }
         FirewallDestination::Cidr { .. } | FirewallDestination::Nodes(_) => None,
     });
-    let unread_nodes = firewall.rules.iter().enumerate();
-    let unread_nodes = unread_nodes.filter_map(|(index, rule)| {
+    let unread_nodes = firewall.rules.iter().enumerate().filter_map(|(index, rule)| {
         let node = unread_node(objects, &rule.destination)?;
         Some(unread_node_problem(&format!("egress[{index}].to.nodeSelector"), node))
     });

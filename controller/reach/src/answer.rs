@@ -210,8 +210,7 @@ impl Northbound {
                 .any(|own| own.address.is_ipv4() == address.is_ipv4()),
         };
         let is_given = matches!(question.destination, Destination::Address(_));
-        let found = addresses.iter().find(has_family);
-        let found = found.or(addresses.first().filter(|_| is_given));
+        let found = addresses.iter().find(has_family).or(addresses.first().filter(|_| is_given));
         found.copied().ok_or_else(|| QuestionError::NoCommonFamily {
             from: port.name.clone(),
             to: format!("{:?}", question.destination),

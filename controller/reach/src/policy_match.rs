@@ -84,8 +84,9 @@ impl PolicyMatch {
     /// `true` if a packet matches.
     pub fn matches(&self, packet: &PolicyPacket<'_>) -> bool {
         let mut ports = self.ports.iter();
-        let input = ports.position(|name| Some(&**name) == packet.input);
-        let input = RouterPortId::new(input.unwrap_or(self.ports.len()) as u32);
+        let input = RouterPortId::new(
+            ports.position(|name| Some(&**name) == packet.input).unwrap_or(self.ports.len()) as u32,
+        );
         self.expression.matches(&Packet {
             eth_source: Mac::ZERO,
             eth_destination: Mac::ZERO,

@@ -63,11 +63,12 @@ impl Northbound {
             (Some(port), _) => self.find_port(port),
             (None, Some(pod)) => {
                 let ports = self.find_pod(pod)?;
-                let others = other.and_then(|other| self.find_pod(other).ok());
-                let others = others.unwrap_or_default();
+                let others = other.and_then(|other| self.find_pod(other).ok()).unwrap_or_default();
                 let has_primary = others.iter().any(|port| self.is_primary(*port));
-                let networks = others.iter().map(|port| self.network_of(*port));
-                let networks = networks.filter(|network| is_usable(*network, has_primary));
+                let networks = others
+                    .iter()
+                    .map(|port| self.network_of(*port))
+                    .filter(|network| is_usable(*network, has_primary));
                 self.choose(pod, &ports, &networks.collect::<Vec<_>>())
             }
             (None, None) => Err(NameError::NoSender),
@@ -146,8 +147,8 @@ impl Northbound {
         let literal = gateway.parse().ok().filter(is_family);
         let found = literal.or_else(|| near.or_else(any).map(|network| network.address));
         found.ok_or_else(|| {
-            let routers = ports().map(|port| self.router(port.router).name.clone());
-            let routers: BTreeSet<_> = routers.collect();
+            let routers: BTreeSet<_> =
+                ports().map(|port| self.router(port.router).name.clone()).collect();
             QuestionError::Gateway {
                 from: port.name.clone(),
                 family: if destination.is_ipv4() { "IPv4" } else { "IPv6" },
@@ -207,9 +208,11 @@ impl Northbound {
         let is_primary = |port: &SwitchPortId| self.is_primary(*port);
         let has_primary = ports.iter().any(is_primary);
         let is_default = |port: &SwitchPortId| self.network_of(*port).is_none();
-        let usable = ports.iter().copied();
-        let usable: Vec<_> =
-            usable.filter(|port| is_usable(self.network_of(*port), has_primary)).collect();
+        let usable: Vec<_> = ports
+            .iter()
+            .copied()
+            .filter(|port| is_usable(self.network_of(*port), has_primary))
+            .collect();
         let is_shared = |port: &SwitchPortId| other_networks.contains(&self.network_of(*port));
         let shared: Vec<_> = usable.iter().copied().filter(is_shared).collect();
         let pool = if shared.is_empty() { &usable } else { &shared };
@@ -233,8 +236,7 @@ impl Northbound {
 
     /// Ports of machines, on this chassis or others, with an address.
     pub(crate) fn machines_with(&self, address: IpAddr) -> Vec<SwitchPortId> {
-        let places = self.switches.iter();
-        let places = places.filter_map(|switch| switch.by_address.get(&address));
+        let places = self.switches.iter().filter_map(|switch| switch.by_address.get(&address));
         let ports = places.flatten().map(|(port, _)| *port);
         let is_machine = |port: &SwitchPortId| {
             let kind = self.switch_port(*port).kind;

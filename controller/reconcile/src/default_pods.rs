@@ -24,13 +24,14 @@ impl Cluster {
         let networks = self.networks();
         let primary = networks.iter().filter(|n| n.role == Role::Primary);
         let namespaces = primary.filter_map(|network| network.namespaces.first());
-        let pods = namespaces.flat_map(|namespace| {
-            nodes.iter().zip(1..).map(move |(node, number)| {
-                let name = format!("{namespace}-{number}");
-                pod_object(namespace, name, node)
+        let pods: Vec<Pod> = namespaces
+            .flat_map(|namespace| {
+                nodes.iter().zip(1..).map(move |(node, number)| {
+                    let name = format!("{namespace}-{number}");
+                    pod_object(namespace, name, node)
+                })
             })
-        });
-        let pods: Vec<Pod> = pods.collect();
+            .collect();
         self.with_pods(pods, OWNER)
     }
 }

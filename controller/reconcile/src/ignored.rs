@@ -101,9 +101,11 @@ fn is_foreign(peer: &PodPeer, policy: &Policy, inventory: &Inventory, networks: 
     let Some(labels) = &peer.namespaces else {
         return false;
     };
-    let selected = inventory.namespaces.iter();
-    let selected = selected.filter(|(_, namespace)| labels.matches(namespace.object.labels()));
-    let selected = selected.map(|(key, _)| key.name.as_str());
+    let selected = inventory
+        .namespaces
+        .iter()
+        .filter(|(_, namespace)| labels.matches(namespace.object.labels()))
+        .map(|(key, _)| key.name.as_str());
     let all = Selector::default();
     let pods = peer.pods.as_ref().unwrap_or(&all);
     let has_pods = |namespace: &str| {
@@ -126,10 +128,14 @@ fn admin_policies(
     if !is_concerned {
         return None;
     }
-    let admin = inventory.admin_network_policies.iter();
-    let admin = admin.map(|(key, _)| format!("{} {key}", AdminNetworkPolicy::KIND));
-    let baseline = inventory.baseline_admin_network_policies.iter();
-    let baseline = baseline.map(|(key, _)| format!("{} {key}", BaselineAdminNetworkPolicy::KIND));
+    let admin = inventory
+        .admin_network_policies
+        .iter()
+        .map(|(key, _)| format!("{} {key}", AdminNetworkPolicy::KIND));
+    let baseline = inventory
+        .baseline_admin_network_policies
+        .iter()
+        .map(|(key, _)| format!("{} {key}", BaselineAdminNetworkPolicy::KIND));
     let counted = counted("policy of administrators", admin.chain(baseline))?;
     Some(format!(
         "{counted}: no effect on packets in user-defined networks, because these policies are \

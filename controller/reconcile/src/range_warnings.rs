@@ -54,8 +54,7 @@ fn small_ranges(network: &Network, id: NodeId) -> impl Iterator<Item = (&'static
         let mut ranges = ranges.iter().copied();
         ranges.find(|range| IpFamily::of_net(*range) == family)
     };
-    let families = FAMILIES.into_iter();
-    let families = families.filter(|family| network.has_family(*family));
+    let families = FAMILIES.into_iter().filter(|family| network.has_family(*family));
     families.filter_map(move |family| {
         let (kind, range, is_there) = match network.topology {
             Topology::Layer3 => (

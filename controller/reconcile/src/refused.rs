@@ -77,8 +77,8 @@ fn missing_network<'a>(
         })
     };
     let selects_network = |object: &&RefusedObject| {
-        let namespace = object.key.namespace.as_deref().unwrap_or_default();
-        let namespace = inventory.namespaces.named(namespace);
+        let namespace =
+            inventory.namespaces.named(object.key.namespace.as_deref().unwrap_or_default());
         selectors.iter().any(|entry| {
             let member = entry.primary_user_defined_network_selector.as_ref();
             member.zip(namespace).is_some_and(|(member, namespace)| {
@@ -92,10 +92,11 @@ fn missing_network<'a>(
 
 /// Labels of an object as the manifest has them.
 fn labels_of(object: &RefusedObject) -> BTreeMap<String, String> {
-    let labels = object.json["metadata"]["labels"].as_object();
-    let labels = labels.into_iter().flatten().filter_map(|(key, value)| {
-        let value = value.as_str()?;
-        Some((key.clone(), value.to_owned()))
-    });
+    let labels = object.json["metadata"]["labels"].as_object().into_iter().flatten().filter_map(
+        |(key, value)| {
+            let value = value.as_str()?;
+            Some((key.clone(), value.to_owned()))
+        },
+    );
     labels.collect()
 }

@@ -98,8 +98,10 @@ struct Labels<'a> {
 impl<'a> Labels<'a> {
     fn new(inventory: &'a Inventory) -> Self {
         let networks = inventory.cluster_user_defined_networks.iter();
-        let nads = inventory.network_attachment_definitions.iter();
-        let nads = nads.filter(|(_, nad)| nad.object.controlling_cudn().is_some());
+        let nads = inventory
+            .network_attachment_definitions
+            .iter()
+            .filter(|(_, nad)| nad.object.controlling_cudn().is_some());
         let namespaces = inventory.namespaces.iter();
         Self {
             networks: networks
@@ -205,19 +207,27 @@ fn network_warnings(inventory: &Inventory) -> Vec<Problem> {
 
 /// Returns a warning for each network that a cluster would refuse.
 pub(crate) fn network_refusals(inventory: &Inventory) -> Vec<Problem> {
-    let udns = inventory.user_defined_networks.iter();
-    let udns = udns.map(|(_, udn)| refusal(udn, udn.object.status.as_ref()));
-    let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns = cudns.map(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()));
+    let udns = inventory
+        .user_defined_networks
+        .iter()
+        .map(|(_, udn)| refusal(udn, udn.object.status.as_ref()));
+    let cudns = inventory
+        .cluster_user_defined_networks
+        .iter()
+        .map(|(_, cudn)| refusal(cudn, cudn.object.status.as_ref()));
     udns.chain(cudns).flatten().collect()
 }
 
 /// Returns a warning for each subnet with host bits: it is read without them, as in OVN-Kubernetes.
 fn host_bits_warnings(inventory: &Inventory) -> Vec<Problem> {
-    let udns = inventory.user_defined_networks.iter();
-    let udns = udns.flat_map(|(_, udn)| unmasked(udn, udn.object.spec.unmasked_subnets()));
-    let cudns = inventory.cluster_user_defined_networks.iter();
-    let cudns = cudns.flat_map(|(_, cudn)| unmasked(cudn, cudn.object.spec.unmasked_subnets()));
+    let udns = inventory
+        .user_defined_networks
+        .iter()
+        .flat_map(|(_, udn)| unmasked(udn, udn.object.spec.unmasked_subnets()));
+    let cudns = inventory
+        .cluster_user_defined_networks
+        .iter()
+        .flat_map(|(_, cudn)| unmasked(cudn, cudn.object.spec.unmasked_subnets()));
     udns.chain(cudns).collect()
 }
 

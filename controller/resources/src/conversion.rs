@@ -137,8 +137,8 @@ pub fn network_users(
     let mut users = NetworkUsers::new(nads.map(|(_, nad)| definition(&nad.object)), attached);
     let egress_ips = inventory.egress_ips.iter();
     for (_, object) in egress_ips.filter(|_| settings.has_feature(Feature::EgressIp)) {
-        let namespaces = inventory.namespaces.iter();
-        let namespaces = namespaces.map(|(key, one)| (key.name.as_str(), one.object.labels()));
+        let namespaces =
+            inventory.namespaces.iter().map(|(key, one)| (key.name.as_str(), one.object.labels()));
         users.add_egress_ip(&egress_ip(&object.object), networks, namespaces);
     }
     for (_, object) in inventory.cluster_network_connects.iter() {

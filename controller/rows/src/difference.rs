@@ -96,8 +96,7 @@ fn existing<P: Clone + Eq + Hash>(
     let held_in = |holding: Holding| index.layout.holding(holding).spec.held;
     Some(match action {
         Action::Update { table, row, columns } => {
-            let texts = columns.iter();
-            let texts = texts.map(|(name, have, wanted)| column_text(name, have, wanted));
+            let texts = columns.iter().map(|(name, have, wanted)| column_text(name, have, wanted));
             ((*table, *row), DifferenceKind::Changed(texts.collect()))
         }
         Action::Mutate { table, row, .. } => {
@@ -184,9 +183,10 @@ fn column_text(name: &str, have: &Datum, wanted: &Datum) -> String {
                 |atom| lost.push(shorten(&atom.to_string())),
                 |atom| gained.push(shorten(&atom.to_string())),
             );
-            let parts = [("lacks", gained), ("should not have", lost)];
-            let parts = parts.into_iter().filter(|(_, elements)| !elements.is_empty());
-            let parts = parts.map(|(verb, elements)| format!("{verb} {}", limited(&elements)));
+            let parts = [("lacks", gained), ("should not have", lost)]
+                .into_iter()
+                .filter(|(_, elements)| !elements.is_empty())
+                .map(|(verb, elements)| format!("{verb} {}", limited(&elements)));
             format!("{name} {}", parts.collect::<Vec<_>>().join(" and "))
         }
         (Datum::Set(have), Datum::Set(wanted)) => value_text(name, one(have), one(wanted)),

@@ -398,8 +398,10 @@ impl<C: Capability> Memory<C> {
             if evaluated.is_empty {
                 empty.push(part);
             }
-            let reported = self.reports.set((part, &key), evaluated.report);
-            let reported = reported.then(|| self.index.layout.report_source(&key));
+            let reported = self
+                .reports
+                .set((part, &key), evaluated.report)
+                .then(|| self.index.layout.report_source(&key));
             for source in released.into_iter().chain(reported) {
                 for node in self.dependencies.readers(source) {
                     if let Node::Part(part) = node {

@@ -22,8 +22,7 @@ impl<P: Clone + Eq + Hash + Ord> Queue<P> {
         // Numbers are mostly in the order of parts, and sorted faster.
         pending.sort_unstable();
         pending.dedup();
-        let pending = pending.into_iter().rev();
-        let pending = pending.filter_map(|id| Some((parts.get(id)?.clone(), id)));
+        let pending = pending.into_iter().rev().filter_map(|id| Some((parts.get(id)?.clone(), id)));
         let mut first: Vec<(P, PartId)> = pending.collect();
         first.sort_by(|one, other| other.cmp(one));
         Self { first, later: BTreeMap::new(), evaluated: vec![false; parts.bound()] }

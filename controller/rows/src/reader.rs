@@ -219,8 +219,7 @@ impl<'a, C: Capability> Reader<'a, C> {
         let dependencies = self.scene.dependencies;
         let is_alone = dependencies.claims_alone(part, source);
         let claimants = (!is_alone).then(|| dependencies.claimants(source));
-        let others = claimants.into_iter().flatten();
-        let mut others = others.filter(|other| *other != part).peekable();
+        let mut others = claimants.into_iter().flatten().filter(|other| *other != part).peekable();
         let mut reads = self.reads.borrow_mut();
         reads.sources.push(Read::new(source, true));
         reads.claims.push(Claim { source, is_contested: others.peek().is_some() });

@@ -72,10 +72,14 @@ impl<C: Capability> Reports<C> {
         &'e self,
         parts: &'e Parts<C::Part>,
     ) -> impl Iterator<Item = ChangedReport<'e, C::Part, C::Report>> {
-        let first = self.changed.is_none().then(|| parts.iter());
-        let first = first.into_iter().flatten();
-        let first = first.filter(|(_, id)| self.get(*id).is_some());
-        let first = first.map(|(part, _)| ChangedReport { part, former: None });
+        let first = self
+            .changed
+            .is_none()
+            .then(|| parts.iter())
+            .into_iter()
+            .flatten()
+            .filter(|(_, id)| self.get(*id).is_some())
+            .map(|(part, _)| ChangedReport { part, former: None });
         let later = self.changed.iter().flatten();
         first.chain(later.map(|(part, former)| ChangedReport { part, former: former.as_ref() }))
     }

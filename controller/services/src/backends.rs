@@ -54,11 +54,11 @@ impl<'a> PortEndpoints<'a> {
     fn backends(&self, is_selected: impl Fn(&Endpoint) -> bool) -> Backends {
         let of_number = |(number, endpoints): (&u16, &Vec<&Endpoint>)| {
             let of_state = |state: EndpointState| {
-                let endpoints = endpoints.iter().filter(|endpoint| is_selected(endpoint));
-                let endpoints = endpoints.filter(|endpoint| {
-                    endpoint.state == state
-                        || self.publishes_unready && state == EndpointState::Ready
-                });
+                let endpoints =
+                    endpoints.iter().filter(|endpoint| is_selected(endpoint)).filter(|endpoint| {
+                        endpoint.state == state
+                            || self.publishes_unready && state == EndpointState::Ready
+                    });
                 endpoints.flat_map(|endpoint| endpoint.addresses.iter().copied()).collect()
             };
             let mut addresses: Vec<IpAddr> = of_state(EndpointState::Ready);

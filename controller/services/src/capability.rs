@@ -150,8 +150,7 @@ impl Services {
         let zone = reader.read(&Cell::Zone).zone();
         let inputs = reader.read(&Cell::Node(zone.clone()));
         reader.read(&Cell::NodeSubnets(zone.clone()));
-        let network = inputs.primary_network(&part.network);
-        let Some(network) = network else {
+        let Some(network) = inputs.primary_network(&part.network) else {
             return rows.keep_rest();
         };
         let place =

@@ -41,10 +41,11 @@ pub(super) fn load_balancers(
     place: Option<&NodePlace>,
     rules: ServiceRules,
 ) -> Vec<LoadBalancerRows> {
-    let addresses = IpFamily::BOTH
+    let addresses: Vec<String> = IpFamily::BOTH
         .into_iter()
-        .filter_map(|family| settings.masquerade_address(MasqueradePlace::Hairpin, family));
-    let addresses: Vec<String> = addresses.map(|address| address.to_string()).collect();
+        .filter_map(|family| settings.masquerade_address(MasqueradePlace::Hairpin, family))
+        .map(|address| address.to_string())
+        .collect();
     let common = Common { network, service, hairpin_addresses: addresses.join(" ") };
     let mut rows = Vec::new();
     for (protocol, mut rules) in rules {

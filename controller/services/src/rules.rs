@@ -144,8 +144,7 @@ impl Scene<'_> {
     /// The backends as a gateway router reaches them: its own addresses are those of the host,
     /// which answers at a masquerade address.
     fn as_router_reaches(&self, place: &NodePlace, backends: Backends) -> Backends {
-        let own = place.gateway.as_ref();
-        let own = own.map_or(&[][..], |gateway| &gateway.addresses);
+        let own = place.gateway.as_ref().map_or(&[][..], |gateway| &gateway.addresses);
         backends.replace(|address| {
             let is_own = own.contains(&address);
             let family = IpFamily::of(address);

@@ -69,8 +69,7 @@ impl NetworkDetails {
                 .unwrap_or_default(),
             None => CniConfig::default(),
         };
-        let keys = definition.tunnel_keys.filter(|keys| !keys.is_empty());
-        let keys = keys.unwrap_or("[]");
+        let keys = definition.tunnel_keys.filter(|keys| !keys.is_empty()).unwrap_or("[]");
         let keys: Vec<i64> =
             serde_json::from_str(keys).map_err(|error| DefinitionError::Keys(error.to_string()))?;
         let keys = keys.into_iter().map(DatapathKey::try_new);
@@ -147,8 +146,7 @@ pub fn entries<T: FromStr>(field: &str, list: &str) -> Result<Vec<T>, Definition
 where
     T::Err: Display,
 {
-    let entries = list.split(',').map(str::trim);
-    let entries = entries.filter(|entry| !entry.is_empty());
+    let entries = list.split(',').map(str::trim).filter(|entry| !entry.is_empty());
     let read = entries.map(|entry| {
         let wrong = |error| DefinitionError::Config(format!("{field}: {entry:?}: {error}"));
         entry.parse().map_err(wrong)

@@ -58,12 +58,12 @@ impl ZoneObjects {
         };
         let in_secondary = NamespaceGroup { has_multicast: false };
         let networks = self.attached.values();
-        let secondary = networks.filter(|network| network.role == Role::Secondary);
-        let secondary = secondary.filter(|_| has(Feature::EgressFirewall));
-        let secondary = secondary.map(|network| (network.name.clone(), in_secondary.clone()));
+        let secondary = networks
+            .filter(|network| network.role == Role::Secondary)
+            .filter(|_| has(Feature::EgressFirewall))
+            .map(|network| (network.name.clone(), in_secondary.clone()));
         let has_groups = has(Feature::Multicast) || has(Feature::EgressFirewall);
-        let primary = self.attached_primary.get(name).filter(|_| has_groups);
-        let primary = primary.map(|network| {
+        let primary = self.attached_primary.get(name).filter(|_| has_groups).map(|network| {
             let has_multicast = namespace.allows_multicast && has(Feature::Multicast);
             (network.clone(), NamespaceGroup { has_multicast })
         });

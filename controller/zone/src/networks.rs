@@ -195,8 +195,8 @@ impl ZoneObjects {
     /// Advertisement of a network whose definitions name these objects. Without the feature there is
     /// none.
     fn advertised(&self, named: &[Option<Vec<String>>]) -> Advertised {
-        let node = self.own_node();
-        let Some(node) = node.filter(|_| self.settings().has_feature(Feature::RouteAdvertisements))
+        let Some(node) =
+            self.own_node().filter(|_| self.settings().has_feature(Feature::RouteAdvertisements))
         else {
             return Advertised::No;
         };
@@ -214,16 +214,16 @@ impl ZoneObjects {
     /// Limits networks to the nodes on which they are rendered. `None`: they are on all nodes.
     pub fn set_activity(&mut self, activity: Option<&NetworkActivity>) {
         let earlier = std::mem::take(&mut self.activity);
-        let limited = activity.into_iter().flat_map(NetworkActivity::limited);
-        let limited = limited.map(|(name, nodes)| {
-            let nodes = ActiveNodes {
-                is_kept: activity.is_some_and(|activity| activity.is_kept(name)),
-                nodes: nodes.clone(),
-            };
-            let known = earlier.get(name).filter(|known| ***known == nodes);
-            let nodes = known.cloned().unwrap_or_else(|| Arc::new(nodes));
-            (name.clone(), nodes)
-        });
+        let limited =
+            activity.into_iter().flat_map(NetworkActivity::limited).map(|(name, nodes)| {
+                let nodes = ActiveNodes {
+                    is_kept: activity.is_some_and(|activity| activity.is_kept(name)),
+                    nodes: nodes.clone(),
+                };
+                let known = earlier.get(name).filter(|known| ***known == nodes);
+                let nodes = known.cloned().unwrap_or_else(|| Arc::new(nodes));
+                (name.clone(), nodes)
+            });
         self.activity = limited.collect();
     }
 
@@ -323,8 +323,10 @@ impl ZoneObjects {
             network.switch == NodeSwitch::New && before != Some(subnets(node, &network.name))
         };
         let networks = self.networks();
-        let stale = networks.filter(|(_, network)| is_stale(network));
-        let stale: Vec<Arc<str>> = stale.map(|(prefix, _)| prefix.clone()).collect();
+        let stale: Vec<Arc<str>> = networks
+            .filter(|(_, network)| is_stale(network))
+            .map(|(prefix, _)| prefix.clone())
+            .collect();
         for prefix in stale {
             if let Some(network) = self.networks.get_mut(&prefix) {
                 Arc::make_mut(network).switch = NodeSwitch::Complete;

@@ -175,8 +175,8 @@ impl ZoneObjects {
     pub(crate) fn follow_owners(&mut self) {
         let overlays = self.networks.values().filter_map(|of| of.kind.overlay());
         let rendered = overlays.map(|overlay| &overlay.network);
-        let all = rendered.chain(self.connectable.values());
-        let all: BTreeMap<&str, &Network> = all.map(|of| (of.name.as_str(), &**of)).collect();
+        let all: BTreeMap<&str, &Network> =
+            rendered.chain(self.connectable.values()).map(|of| (of.name.as_str(), &**of)).collect();
         if self.owners.is_of(all.values().copied()) {
             return;
         }
@@ -260,8 +260,7 @@ impl ZoneObjects {
     /// Takes over what a running controller has known of nodes, networks and firewalls, if the
     /// objects were read from nothing.
     pub fn follow(&mut self, earlier: &Self) {
-        let changed = changed_keys(&earlier.nodes, &self.nodes);
-        let changed: Vec<Arc<str>> = changed.cloned().collect();
+        let changed: Vec<Arc<str>> = changed_keys(&earlier.nodes, &self.nodes).cloned().collect();
         for name in &changed {
             let former = earlier.nodes.get(name);
             if let (Some(node), Some(former)) = (self.nodes.get_mut(name), former) {

@@ -258,8 +258,9 @@ impl Candidates<'_> {
                     .collect()
             }
             NamespaceScope::Labels(_) => {
-                let namespaces = self.namespaces.iter();
-                let namespaces = namespaces
+                let namespaces = self
+                    .namespaces
+                    .iter()
                     .filter(|(name, namespace)| selector.has_namespace(name, Some(namespace)));
                 namespaces
                     .flat_map(|(name, _)| self.pods_of(name))
@@ -405,15 +406,18 @@ impl Selections {
 fn used(policy: &Policy) -> Vec<(PodSelector, Use)> {
     let names_ports =
         |rule: &&PolicyRule| rule.peers.is_none() && rule.named_ports().next().is_some();
-    let of_names = policy.rules(PolicyDirection::Egress).iter().filter(names_ports);
-    let of_names = of_names.map(|_| (PodSelector::of_network(), Use::NamedPorts));
+    let of_names = policy
+        .rules(PolicyDirection::Egress)
+        .iter()
+        .filter(names_ports)
+        .map(|_| (PodSelector::of_network(), Use::NamedPorts));
     let rules = PolicyDirection::BOTH.into_iter();
     let rules = rules.flat_map(|direction| policy.rules(direction));
     let peers = rules.flat_map(|rule| rule.peers.iter().flat_map(|peers| &peers.pods));
     let namespace = &policy.key.namespace;
     let peers = peers.map(|peer| (PodSelector::of_peer(peer, namespace), Use::Peer));
-    let directions = PolicyDirection::BOTH.into_iter();
-    let directions = directions.filter(|direction| policy.isolates(*direction)).collect();
+    let directions =
+        PolicyDirection::BOTH.into_iter().filter(|direction| policy.isolates(*direction)).collect();
     let subject = Subject::Policy(policy.key.name.clone(), directions);
     let subject = PodSelector::of_policy(policy).map(|selector| (selector, Use::Subject(subject)));
     subject.into_iter().chain(peers).chain(of_names).collect()

@@ -131,11 +131,15 @@ impl ZoneObjects {
         if current.map(|of| &of.primary_subnets) == former.map(|of| &of.primary_subnets) {
             return;
         }
-        let assigned = self.egress_ips.values().filter(|object| {
-            let mut assignments = object.assignments.iter();
-            assignments.any(|assignment| &*assignment.node == node)
-        });
-        let assigned: Vec<Arc<str>> = assigned.map(|object| object.name.clone()).collect();
+        let assigned: Vec<Arc<str>> = self
+            .egress_ips
+            .values()
+            .filter(|object| {
+                let mut assignments = object.assignments.iter();
+                assignments.any(|assignment| &*assignment.node == node)
+            })
+            .map(|object| object.name.clone())
+            .collect();
         for name in &assigned {
             self.follow_egress_ip(name);
         }

@@ -54,8 +54,9 @@ impl Connection {
     ) -> Result<(Self, ReplicaReady), ConnectionFailure> {
         let failed = |error| ConnectionFailure { remote: remote.clone(), error };
         let limit = config.connect_timeout;
-        let socket = timeout(limit, connect(remote, config)).await;
-        let socket = socket.map_err(|_| failed(SessionError::ConnectTimeout(limit)))?;
+        let socket = timeout(limit, connect(remote, config))
+            .await
+            .map_err(|_| failed(SessionError::ConnectTimeout(limit)))?;
         let (read, write) = tokio::io::split(socket.map_err(failed)?);
         let now = Instant::now();
         let session = Session::new(config.clone(), remote, fence_lock.clone(), now.into_std());

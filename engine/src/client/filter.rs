@@ -75,14 +75,16 @@ impl Filter {
         let FilterRows::Any(clauses) = &self.0 else {
             return Condition::default();
         };
-        let clauses = clauses.iter().filter_map(|clause| {
-            Some(Clause::Column {
-                column: table.column_id(&clause.column)?,
-                function: clause.function,
-                argument: clause.argument.clone(),
+        let mut clauses: Vec<_> = clauses
+            .iter()
+            .filter_map(|clause| {
+                Some(Clause::Column {
+                    column: table.column_id(&clause.column)?,
+                    function: clause.function,
+                    argument: clause.argument.clone(),
+                })
             })
-        });
-        let mut clauses: Vec<_> = clauses.collect();
+            .collect();
         if clauses.is_empty() {
             // A monitor without clauses reports all rows.
             clauses.push(Clause::Bool(false));

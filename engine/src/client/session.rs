@@ -352,8 +352,11 @@ impl Session {
         method: &str,
         mut at: Reader<'_>,
     ) -> Result<Option<SessionEvent>, SessionError> {
-        let name = at.next_element().then(|| at.string()).flatten();
-        let name = name.ok_or_else(|| unexpected("locked", "it names no lock"))?;
+        let name = at
+            .next_element()
+            .then(|| at.string())
+            .flatten()
+            .ok_or_else(|| unexpected("locked", "it names no lock"))?;
         let notification =
             if method == "locked" { LockNotification::Locked } else { LockNotification::Stolen };
         Ok(match notification {

@@ -103,9 +103,11 @@ pub(super) fn insert_rows(
         overlay.reserve(*table, rows.iter().map(Vec::len).sum());
     }
     let base = overlay.base;
-    let tables = overlay.tables.iter_mut();
-    let tables: Vec<_> =
-        tables.filter_map(|touched| Some((by_table.remove(&touched.id)?, touched))).collect();
+    let tables: Vec<_> = overlay
+        .tables
+        .iter_mut()
+        .filter_map(|touched| Some((by_table.remove(&touched.id)?, touched)))
+        .collect();
     // A long transaction inserts into few tables, which must not be in one task.
     let taken = tables
         .into_par_iter()

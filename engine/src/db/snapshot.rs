@@ -243,12 +243,13 @@ fn apply_in_parallel(
         by_table[run[0].table.index()].push(run);
     }
     let tables = (0..).map(TableId).zip(tables).zip(&by_table);
-    let parts = tables.flat_map(|((id, table), runs)| {
-        let count: usize = runs.iter().map(|run| run.len()).sum();
-        let parts = (count > 0).then(|| table.parts()).into_iter().flatten();
-        parts.map(move |part| (count, id, runs, part))
-    });
-    let mut parts: Vec<_> = parts.collect();
+    let mut parts: Vec<_> = tables
+        .flat_map(|((id, table), runs)| {
+            let count: usize = runs.iter().map(|run| run.len()).sum();
+            let parts = (count > 0).then(|| table.parts()).into_iter().flatten();
+            parts.map(move |part| (count, id, runs, part))
+        })
+        .collect();
     // The last task to begin is a short one. The sort is stable, so that a table's indexes precede
     // its rows.
     parts.sort_by_key(|(count, ..)| Reverse(*count));

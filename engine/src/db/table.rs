@@ -111,8 +111,11 @@ impl Table {
     /// The rows and each index, which may be changed by different threads. The parts that take
     /// longest come first.
     pub(super) fn parts(&mut self) -> impl Iterator<Item = TablePart<'_>> {
-        let unique = self.unique_indexes.iter_mut().enumerate();
-        let unique = unique.map(|(place, index)| TablePart::Unique(place, index));
+        let unique = self
+            .unique_indexes
+            .iter_mut()
+            .enumerate()
+            .map(|(place, index)| TablePart::Unique(place, index));
         let declared = self.declared_indexes.iter_mut().map(TablePart::Declared);
         let indexes = declared.chain(unique);
         indexes.chain([TablePart::Rows(&mut self.rows)])

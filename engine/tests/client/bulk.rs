@@ -308,11 +308,12 @@ async fn the_monitor_is_not_suspended_without_the_conditions() {
 #[tokio::test]
 async fn the_monitor_is_not_suspended_for_a_replica_of_many_more_rows() {
     for (there, method) in [(5, "monitor_cancel"), (6, "transact")] {
-        let rows = (1..=there).map(|i| {
-            let (uuid, _) = ROW.split_at(ROW.len() - 1);
-            format!(r#""{uuid}{i}":{{"initial":{{"name":"{i}"}}}}"#)
-        });
-        let rows: Vec<String> = rows.collect();
+        let rows: Vec<String> = (1..=there)
+            .map(|i| {
+                let (uuid, _) = ROW.split_at(ROW.len() - 1);
+                format!(r#""{uuid}{i}":{{"initial":{{"name":"{i}"}}}}"#)
+            })
+            .collect();
         let contents = format!(r#"{{"Logical_Switch":{{{}}}}}"#, rows.join(","));
         let (client, mut peer, _server) = client_with(&contents, |_| {}).await;
         let _outcome = transact(&client, |txn| insert(txn, &["b", "c", "d", "e"]));

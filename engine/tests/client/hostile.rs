@@ -100,7 +100,7 @@ async fn misbehave(peer: &mut Peer, wrong: &Faults) {
         )
     };
     let contents = one_switch("wrong");
-    let script = [
+    let mut script: Vec<Vec<String>> = [
         format!(r#"{{"id":1,"result":{SERVER},"error":null}}"#),
         r#"{"id":2,"result":{"locked":true},"error":null}"#.to_owned(),
         r#"{"id":3,"result":{},"error":null}"#.to_owned(),
@@ -114,8 +114,8 @@ async fn misbehave(peer: &mut Peer, wrong: &Faults) {
         r#"{"id":null,"method":"stolen","params":["l"]}"#.to_owned(),
         r#"{"id":"echo","method":"echo","params":[]}"#.to_owned(),
     ]
-    .map(|message| words(&message));
-    let mut script: Vec<Vec<String>> = script.into();
+    .map(|message| words(&message))
+    .into();
     for (place, odd) in wrong {
         let message = place.index(script.len());
         let words = &mut script[message];

@@ -137,8 +137,9 @@ fn fail(
 /// Cuts connections after random bytes, and kills and restarts members. Returns the number of
 /// kills.
 async fn make_faults(cluster: &mut RealCluster, proxies: &[Proxy]) -> usize {
-    let seconds = std::env::var("PATCHBAY_FAULT_SECONDS").ok();
-    let seconds = seconds.map_or(FAULT_SECONDS, |text| text.parse().expect("a number"));
+    let seconds = std::env::var("PATCHBAY_FAULT_SECONDS")
+        .ok()
+        .map_or(FAULT_SECONDS, |text| text.parse().expect("a number"));
     let end = Instant::now() + Duration::from_secs(seconds);
     let (mut next_death, mut died) = (Instant::now() + KILL_INTERVAL / 2, 0);
     while Instant::now() < end {

@@ -9,8 +9,7 @@ use patchbay_ovn_programs::testing::{self, RealServer, ScratchDir};
 use crate::{SCHEMA, add, config, connect, names, next_event, once, schema_file, soon};
 
 fn run(program: &str, arguments: &[&str]) {
-    let output = Command::new(testing::program(program)).args(arguments).output();
-    let output = output.unwrap();
+    let output = Command::new(testing::program(program)).args(arguments).output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {error}");
 }

@@ -49,8 +49,7 @@ pub(crate) fn real_member_of(schema: &str) -> Served {
 pub(crate) async fn simulated_of(schema: &str, model: Model) -> Served {
     let dir = ScratchDir::new();
     let schema = DatabaseSchema::parse(schema.as_bytes()).unwrap();
-    let sim = Sim::builder().schema(Arc::new(schema)).model(model);
-    let sim = sim.build().unwrap();
+    let sim = Sim::builder().schema(Arc::new(schema)).model(model).build().unwrap();
     let socket = dir.path().join("sock");
     let listener = sim.listen(&format!("punix:{}", socket.display())).await;
     Served { socket, _alive: Box::new(listener.unwrap()), _dir: dir }

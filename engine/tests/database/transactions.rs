@@ -415,9 +415,14 @@ fn a_uuid_that_a_seed_yields_twice_is_refused() {
 
 #[test]
 fn an_index_violation_names_the_greater_row_first() {
-    let schema = r#"{"name":"D","tables":{"ordinals":{"isRoot":true,"indexes":[["number"]],"columns":{
-        "name":{"type":"string"},"number":{"type":"integer"}}}}}"#;
-    let schema = Arc::new(DatabaseSchema::parse(schema.as_bytes()).unwrap());
+    let schema = Arc::new(
+        DatabaseSchema::parse(
+            r#"{"name":"D","tables":{"ordinals":{"isRoot":true,"indexes":[["number"]],"columns":{
+        "name":{"type":"string"},"number":{"type":"integer"}}}}}"#
+                .as_bytes(),
+        )
+        .unwrap(),
+    );
     let (table, ordinals) = schema.table_by_name("ordinals").unwrap();
     let column = |name| ordinals.column_id(name).unwrap();
     for names in [["one", "another"], ["another", "one"]] {

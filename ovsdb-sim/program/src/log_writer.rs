@@ -170,8 +170,10 @@ mod tests {
         let lines: Vec<_> = written.try_iter().collect();
         let is_line = |written: &&Vec<u8>| **written == line;
         assert!((4..=8).contains(&lines.iter().filter(is_line).count()));
-        let rest = lines.into_iter().filter(|written| *written != line);
-        let rest = String::from_utf8(rest.flatten().collect()).unwrap();
+        let rest = String::from_utf8(
+            lines.into_iter().filter(|written| *written != line).flatten().collect(),
+        )
+        .unwrap();
         assert!(rest.contains(" lines of the log were dropped\n"), "{rest}");
     }
 

@@ -429,8 +429,7 @@ fn follow_sources(sim: &Sim, args: &Args) -> anyhow::Result<()> {
     for (database, remotes) in args.databases.iter().filter_map(|path| relay_of(path)) {
         sim.add_relay(database, remotes)?;
     }
-    let excluded = args.backup.sync_exclude_tables.as_deref();
-    let excluded = excluded.unwrap_or_default();
+    let excluded = args.backup.sync_exclude_tables.as_deref().unwrap_or_default();
     match &args.backup.sync_from {
         Some(source) if args.backup.active => sim.prepare_backup(source, excluded),
         Some(source) => sim.start_backup(source, excluded),

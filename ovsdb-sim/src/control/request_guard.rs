@@ -38,8 +38,10 @@ impl RequestGuard {
             return forbidden("web pages may not use the control API (header Origin)\n");
         }
         if let Some(token) = &self.token {
-            let given = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-            let given = given.and_then(|value| value.strip_prefix(b"Bearer "));
+            let given = headers
+                .get(AUTHORIZATION)
+                .map(HeaderValue::as_bytes)
+                .and_then(|value| value.strip_prefix(b"Bearer "));
             if given.is_some_and(|given| is_equal(given, token.as_bytes())) {
                 return Ok(());
             }

@@ -78,8 +78,7 @@ impl RecordLog {
             _ => {}
         }
         let log = Self::create(&new_path, kind, texts)?;
-        let moved = log.file.sync_all();
-        let moved = moved.and_then(|()| std::fs::rename(&new_path, &path));
+        let moved = log.file.sync_all().and_then(|()| std::fs::rename(&new_path, &path));
         if let Err(error) = moved {
             // The first error is the one to report.
             std::fs::remove_file(&new_path).unwrap_or_default();
@@ -128,8 +127,7 @@ impl RecordLog {
 /// The file is complete whether this succeeds or not. So a failure is logged only, as in
 /// ovsdb-server.
 fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     if let Err(error) = synced {
         tracing::warn!(folder = %folder.display(), %error, "cannot sync the folder of a database");

@@ -74,8 +74,9 @@ impl Backup<'_> {
         let config = self.client_config(source)?;
         let client = source.connect(&config, self.target, self.phase).await;
         self.check_server(&client).await?;
-        let changes = client.follow(FollowedTables::all().with_capacity(MAX_WAITING_ROWS));
-        let mut changes = changes.map_err(|_| ClientClosed)?;
+        let mut changes = client
+            .follow(FollowedTables::all().with_capacity(MAX_WAITING_ROWS))
+            .map_err(|_| ClientClosed)?;
         let content = changes.snapshot().clone();
         let mut map = self.adopt(&content).await?;
         self.phase.send_replace(FollowPhase::Following);

@@ -20,8 +20,11 @@ pub(crate) struct DatabaseColumn {
 impl DatabaseColumn {
     /// Parses `db:DATABASE,TABLE,COLUMN`. `None`: a name is missing.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let names = text.strip_prefix(COLUMN_PREFIX).unwrap_or(text);
-        let mut names = names.split(',').filter(|name| !name.is_empty());
+        let mut names = text
+            .strip_prefix(COLUMN_PREFIX)
+            .unwrap_or(text)
+            .split(',')
+            .filter(|name| !name.is_empty());
         let mut next = || names.next().map(str::to_owned);
         Some(Self { database: next()?, table: next()?, name: next()? })
     }

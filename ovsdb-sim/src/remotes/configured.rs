@@ -45,9 +45,8 @@ struct ConfiguredRemote {
 impl ConfiguredRemotes {
     /// Starts the task that follows the column.
     pub(super) fn start(sim: &Sim, target: &str) -> Result<Self, RemoteError> {
-        let column = DatabaseColumn::find(sim.server().databases(), target);
-        let column =
-            column.map_err(|problem| RemoteError::Column { target: target.to_owned(), problem })?;
+        let column = DatabaseColumn::find(sim.server().databases(), target)
+            .map_err(|problem| RemoteError::Column { target: target.to_owned(), problem })?;
         Ok(Self {
             target: target.to_owned(),
             task: tokio::spawn(follow(sim.clone(), RemoteColumn(column))),

@@ -52,8 +52,7 @@ impl Request<'_> {
             return Err(is_repeated());
         }
         let held = self.session.hold(ENTRY_BYTES + name.len())?;
-        let granted = locks.lock(self.session.id(), &name, mode, held);
-        let granted = granted.ok_or_else(is_repeated)?;
+        let granted = locks.lock(self.session.id(), &name, mode, held).ok_or_else(is_repeated)?;
         if let Some(victim) = granted.victim.and_then(|victim| server.session(victim)) {
             victim.notify_lock("stolen", &name);
         }

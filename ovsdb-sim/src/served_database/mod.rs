@@ -153,8 +153,7 @@ impl ServedDatabase {
         let mut relay = Self::with_row(placeholder, Storage::Relay(None), Some(row), locks);
         relay.is_relay = true;
         relay.is_available = AtomicBool::new(false);
-        let state = relay.state.get_mut();
-        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let state = relay.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         state.role = Role::Disconnected;
         state.relay = Some(RelayState::default());
         relay

@@ -111,8 +111,10 @@ impl Server {
         }
         *added += 1;
         let number = *added;
-        let placeholder = DatabaseSchema::empty(name);
-        let placeholder = Database::with_uuids(Arc::new(placeholder), self.database_uuids(number));
+        let placeholder = Database::with_uuids(
+            Arc::new(DatabaseSchema::empty(name)),
+            self.database_uuids(number),
+        );
         let served = ServedDatabase::relay(
             placeholder,
             databases.server_database().clone(),

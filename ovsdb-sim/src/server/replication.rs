@@ -288,8 +288,7 @@ fn can_be_backup(database: &ServedDatabase) -> bool {
 impl ReplicationState {
     /// Watches the states of all followers.
     fn phases(&self) -> Vec<watch::Receiver<FollowPhase>> {
-        let backups = self.backups.values();
-        let backups = backups.filter_map(|backup| backup.follower.as_ref());
+        let backups = self.backups.values().filter_map(|backup| backup.follower.as_ref());
         let followers = self.relays.values().chain(backups);
         followers.map(Follower::phase).collect()
     }
@@ -320,8 +319,8 @@ impl Backup {
         if phase == FollowPhase::Following {
             text.push('\n');
             if !self.excluded_tables.is_empty() {
-                let tables = self.excluded_tables.iter();
-                let tables: Vec<_> = tables.map(|table| format!("{name}:{table}")).collect();
+                let tables: Vec<_> =
+                    self.excluded_tables.iter().map(|table| format!("{name}:{table}")).collect();
                 text += "exclude: ";
                 text += &tables.join(",");
             }

@@ -55,8 +55,9 @@ impl ReplyFormat {
                     },
                 },
             };
-            let value = value.or_else(|| arguments.next().copied());
-            let value = value.ok_or_else(|| format!("option '{argument}' requires an argument"))?;
+            let value = value
+                .or_else(|| arguments.next().copied())
+                .ok_or_else(|| format!("option '{argument}' requires an argument"))?;
             format = Some(match value.to_ascii_lowercase().as_str() {
                 "text" => Self::Text,
                 "json" => Self::Json,

@@ -72,8 +72,8 @@ async fn roles_histories_and_ids_are_changed() {
         let own = cluster.database("_Server").unwrap().snapshot();
         let (table, schema) = own.schema().table_by_name("Database").unwrap();
         let columns = ["name", "leader"].map(|column| schema.column_id(column).unwrap());
-        let rows = own.table(table).iter();
-        let mut rows = rows.map(|row| columns.map(|column| row.get(column).to_string()));
+        let mut rows =
+            own.table(table).iter().map(|row| columns.map(|column| row.get(column).to_string()));
         rows.find(|[name, _]| name.contains("OVN_Northbound")).unwrap()[1].clone()
     };
     assert_eq!(leads(), "true");

@@ -197,8 +197,8 @@ async fn a_long_transaction_does_not_outlive_its_database() {
         let mut received = String::new();
         while !received.contains(r#""id":1"#) {
             let mut piece = [0; 4096];
-            let count = timeout(Duration::from_secs(60), stream.read(&mut piece)).await;
-            let count = count.unwrap().unwrap();
+            let count =
+                timeout(Duration::from_secs(60), stream.read(&mut piece)).await.unwrap().unwrap();
             assert!(count > 0, "{received}");
             received += str::from_utf8(&piece[..count]).unwrap();
         }

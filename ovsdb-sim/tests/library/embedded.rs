@@ -96,8 +96,8 @@ async fn changes_of_others_are_reported() {
         let mut changes = client.changes();
         let nothing = timeout(Duration::from_secs(3600), changes.next()).await;
         assert!(nothing.is_err());
-        let other = Config::new(sim.connector().into(), "OVN_Northbound");
-        let other = Client::connect(other).await.unwrap();
+        let other =
+            Client::connect(Config::new(sim.connector().into(), "OVN_Northbound")).await.unwrap();
         let mut txn = TxnBuilder::new(&other.snapshot());
         txn.insert(&switch("sw0")).unwrap();
         other.transact(txn.finish()).await.into_result().unwrap();

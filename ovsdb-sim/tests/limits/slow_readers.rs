@@ -148,8 +148,8 @@ async fn updates(client: &mut Client) -> (BTreeMap<String, Rows>, usize) {
 /// Applies an update of a row. Columns without a value in an `insert` have their defaults.
 fn apply(rows: &mut Rows, uuid: &[u8], update: &Json) {
     let Json::Object(members) = update else { panic!("{}", update.to_text()) };
-    let columns = ["new", "insert", "modify"];
-    let Some(Json::Object(columns)) = columns.iter().find_map(|name| members.get(name.as_bytes()))
+    let Some(Json::Object(columns)) =
+        ["new", "insert", "modify"].iter().find_map(|name| members.get(name.as_bytes()))
     else {
         assert!(rows.remove(uuid).is_some(), "a row that is not there goes");
         return;

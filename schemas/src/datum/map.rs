@@ -266,9 +266,11 @@ impl Map {
             return;
         }
         let mut removed = keys.iter().peekable();
-        let rest =
-            self.iter().filter(|(key, _)| removed.next_if(|removed| removed == key).is_none());
-        let rest = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let rest = self
+            .iter()
+            .filter(|(key, _)| removed.next_if(|removed| removed == key).is_none())
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
         *self = Self::from_sorted(rest);
     }
 

@@ -149,8 +149,7 @@ impl<'a, const VALIDATING: bool> Reader<'a, VALIDATING> {
             return None;
         }
         let pair = self.text.get(self.at..)?.strip_prefix(b"[\"")?;
-        let rest = pair.strip_prefix(tag.as_bytes())?;
-        let rest = rest.strip_prefix(b"\",\"")?;
+        let rest = pair.strip_prefix(tag.as_bytes())?.strip_prefix(b"\",\"")?;
         let (string, rest) = rest.split_at_checked(plain_len(rest))?;
         let rest = rest.strip_prefix(b"\"]")?;
         self.at = self.text.len() - rest.len();

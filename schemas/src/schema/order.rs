@@ -79,8 +79,7 @@ impl DatabaseSchema {
     /// Changes the order to that of ovsdb-server's copies of a schema, which databases have after a
     /// conversion, and in relays.
     pub fn reorder_as_copy(&mut self) {
-        let names = self.tables_in_hash_order().map(|table| table.name.clone());
-        let names: Vec<_> = names.collect();
+        let names: Vec<_> = self.tables_in_hash_order().map(|table| table.name.clone()).collect();
         self.order_tables(names.iter().map(|name| &**name));
         for table in &mut self.tables {
             let names: Vec<_> = table
@@ -162,8 +161,7 @@ mod tests {
 
     #[test]
     fn the_last_of_several_members_counts_in_the_place_of_the_first() {
-        let text = r#"{"name":"D","tables":{"X":{}},"tables":{"B":1,"A":{"columns":{"z":1,"y":2,"z":3}},"B":{"columns":{"x":0}}}}"#;
-        let text = TextBuf::parse(text.as_bytes().to_vec()).unwrap();
+        let text = TextBuf::parse(r#"{"name":"D","tables":{"X":{}},"tables":{"B":1,"A":{"columns":{"z":1,"y":2,"z":3}},"B":{"columns":{"x":0}}}}"#.as_bytes().to_vec()).unwrap();
         let order = WrittenOrder::read(Reader::new(text.as_text()));
         let table = |name: &str, columns: &[&str]| {
             (name.to_owned(), columns.iter().map(ToString::to_string).collect::<Vec<_>>())

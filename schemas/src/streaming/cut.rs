@@ -289,8 +289,8 @@ mod tests {
                 };
                 framer.push(format!(r#"{first}{elements},"{open}"#).as_bytes());
                 assert!(framer.next_text().unwrap().is_none());
-                let taken = framer.open_elements(1).unwrap();
-                let taken = taken.take_with_buffer(b"of another text".to_vec());
+                let taken =
+                    framer.open_elements(1).unwrap().take_with_buffer(b"of another text".to_vec());
                 let expected = if first.starts_with('"') {
                     format!(r#"["{open}",{elements}]"#)
                 } else {

@@ -155,8 +155,8 @@ impl StreamedOperations {
             self.parts.push(next.decoded);
         } else if let Some(text) = text {
             let mut uuids = UuidSource::random();
-            let names = std::mem::take(&mut self.names);
-            let names = NamedUuids::with_key(&mut uuids, self.key).with_defined(names);
+            let names = NamedUuids::with_key(&mut uuids, self.key)
+                .with_defined(std::mem::take(&mut self.names));
             let OperationSequence { decoded, names } = StringCache::with_thread(|strings| {
                 let templates = RowTemplates::default();
                 OperationSequence::decode(text, &self.schema, strings, names, &templates)

@@ -195,9 +195,9 @@ impl<'s> RowReader<'s> {
         order.begin_row();
         loop {
             // Column names are identifiers, which JSON does not escape.
-            let expected = order.expected();
-            let expected =
-                expected.filter(|column| reader.is_plain_member(table.column_name(*column)));
+            let expected = order
+                .expected()
+                .filter(|column| reader.is_plain_member(table.column_name(*column)));
             let column = if let Some(column) = expected {
                 column
             } else {

@@ -115,11 +115,12 @@ fn load_balancer(of: &mut Choices) -> LoadBalancer {
         Some(LoadBalancerProtocol::Udp),
         Some(LoadBalancerProtocol::Sctp),
     ];
-    let vips = (0..of.below(4)).map(|_| {
-        let backends = ["", "10.10.0.3:8080,10.10.1.3:8080", "[fd10::3]:8080"];
-        (of.text(&vips), of.text(&backends))
-    });
-    let vips = vips.collect();
+    let vips = (0..of.below(4))
+        .map(|_| {
+            let backends = ["", "10.10.0.3:8080,10.10.1.3:8080", "[fd10::3]:8080"];
+            (of.text(&vips), of.text(&backends))
+        })
+        .collect();
     LoadBalancer {
         name: of.text(&[
             "blue_l3_Service_blue/web_TCP_cluster",

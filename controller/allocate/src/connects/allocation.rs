@@ -186,8 +186,7 @@ impl ConnectAllocation {
         object: &ClusterNetworkConnect,
         selection: &Selection<'_>,
     ) -> Option<ConnectSubnetMap> {
-        let selected = selection.networks.values();
-        let selected = selected.map(|network| network.owner_key()).collect();
+        let selected = selection.networks.values().map(|network| network.owner_key()).collect();
         self.release_deselected(&selected, selection);
         let text = object.annotations().get(ConnectSubnetMap::ANNOTATION)?;
         let (annotated, _) = ConnectSubnetMap::parse(text).ok()?;

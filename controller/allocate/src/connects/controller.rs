@@ -279,8 +279,8 @@ impl ClusterController {
         if !shared.is_empty() {
             return ConnectResult::refused(Stage::CrossValidation, name, shared);
         }
-        let key = self.keys.of(name);
-        let Some(key) = key.or_else(|| self.keys.allocate(name, network_keys)) else {
+        let Some(key) = self.keys.of(name).or_else(|| self.keys.allocate(name, network_keys))
+        else {
             let cause = format!("failed to allocate the id for the resource {name}");
             return ConnectResult::refused(Stage::TunnelKey, name, [cause]);
         };

@@ -68,8 +68,8 @@ impl<'a> ClusterObjects<'a> {
 
     /// Connects from the oldest to the newest, so that an older one has precedence.
     pub(super) fn connects_by_age(&self) -> Vec<(&String, &'a ClusterNetworkConnect)> {
-        let connects = self.connects.iter();
-        let mut connects: Vec<_> = connects.map(|(name, object)| (name, *object)).collect();
+        let mut connects: Vec<_> =
+            self.connects.iter().map(|(name, object)| (name, *object)).collect();
         connects.sort_by_key(|(name, object)| (object.creation_timestamp(), *name));
         connects
     }

@@ -75,8 +75,11 @@ fn annotated<'a>(
     object: &'a ClusterNetworkConnect,
     objects: &ClusterObjects<'a>,
 ) -> Option<AnnotatedConnect<'a>> {
-    let cidrs = object.spec.connect_subnets.iter();
-    let cidrs = cidrs.map(|entry| Some(ConnectRange::parse_cidr(&entry.cidr).ok()?.trunc()));
+    let cidrs = object
+        .spec
+        .connect_subnets
+        .iter()
+        .map(|entry| Some(ConnectRange::parse_cidr(&entry.cidr).ok()?.trunc()));
     let annotation = object.annotations().get(ConnectSubnetMap::ANNOTATION);
     let (subnets, _) = ConnectSubnetMap::parse(annotation.map_or("", String::as_str)).ok()?;
     let owners: BTreeSet<OwnerKey> = subnets.owners().collect();

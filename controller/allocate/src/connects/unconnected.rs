@@ -99,9 +99,8 @@ fn of_cluster_networks(
     };
     let matched = objects.cudn_nads.select(&selector);
     if matched.is_empty() {
-        let owners = objects.cudn_nads.iter();
         let owners: BTreeSet<&str> =
-            owners.filter_map(|((_, nad), _)| nad.controlling_cudn()).collect();
+            objects.cudn_nads.iter().filter_map(|((_, nad), _)| nad.controlling_cudn()).collect();
         let noun = "ClusterUserDefinedNetwork with attachment definitions";
         return vec![matches_none(
             field,
@@ -134,20 +133,23 @@ fn of_namespaces(
             &labels_of(&objects.primary_namespaces, &selector),
         )];
     }
-    let found = matched.into_iter().flat_map(|namespace| {
-        let keys: Vec<&NadKey> = match objects.networks.primary_nad(namespace) {
-            Some(key) => vec![key],
-            None => objects.networks.problems_in(namespace).collect(),
-        };
-        let definitions = keys.into_iter().filter_map(|key| Some((key, *objects.nads.get(key)?)));
-        let mut reasons: Vec<String> =
-            definitions.map(|(key, nad)| of_definition(key, nad, objects)).collect();
-        if reasons.is_empty() {
-            reasons.push(format!("namespace {namespace} has no primary network"));
-        }
-        reasons
-    });
-    let found: BTreeSet<String> = found.collect();
+    let found: BTreeSet<String> = matched
+        .into_iter()
+        .flat_map(|namespace| {
+            let keys: Vec<&NadKey> = match objects.networks.primary_nad(namespace) {
+                Some(key) => vec![key],
+                None => objects.networks.problems_in(namespace).collect(),
+            };
+            let definitions =
+                keys.into_iter().filter_map(|key| Some((key, *objects.nads.get(key)?)));
+            let mut reasons: Vec<String> =
+                definitions.map(|(key, nad)| of_definition(key, nad, objects)).collect();
+            if reasons.is_empty() {
+                reasons.push(format!("namespace {namespace} has no primary network"));
+            }
+            reasons
+        })
+        .collect();
     limited(field, found.into_iter().collect())
 }
 

@@ -145,9 +145,10 @@ impl FabricIds {
         let exists = |name: &String| cudns.named(name).is_some();
         self.vlans.retain(|(name, _), _| exists(name));
         self.vnis.retain(|_, name| exists(name));
-        let on_fabric = cudns.iter().map(|(_, cudn)| &cudn.object);
-        let on_fabric =
-            on_fabric.filter(|cudn| cudn.spec.network.transport == Some(Transport::Evpn));
+        let on_fabric = cudns
+            .iter()
+            .map(|(_, cudn)| &cudn.object)
+            .filter(|cudn| cudn.spec.network.transport == Some(Transport::Evpn));
         let mut unknown: Vec<&ClusterUserDefinedNetwork> = on_fabric
             .filter(|cudn| !self.vlans.keys().any(|(name, _)| *name == cudn.name_any()))
             .collect();
@@ -224,10 +225,8 @@ impl FabricIds {
         let vlans = &self.vlans;
         let is_free = |id: u32| !vlans.values().any(|taken| u32::from(*taken) == id);
         let next = self.cursor.next(VLAN_IDS, is_free);
-        let id = next.and_then(|id| u16::try_from(id).ok());
-        let id = id.ok_or_else(|| EvpnIdError::NoVlanId {
-            vrf: vrf.name(),
-            owner: format!("{name}/{vrf}"),
+        let id = next.and_then(|id| u16::try_from(id).ok()).ok_or_else(|| {
+            EvpnIdError::NoVlanId { vrf: vrf.name(), owner: format!("{name}/{vrf}") }
         })?;
         self.vlans.insert(key, id);
         Ok(id)

@@ -22,8 +22,9 @@ const MAX_NODES: usize = 5;
 /// zones do not complete layer3 and primary networks without it. A network without such pods gets no
 /// condition, and one that had some a true one.
 pub fn note_held_pods(inventory: &mut Inventory, now: &Time) {
-    let nodes = inventory.nodes.iter();
-    let nodes: BTreeSet<String> = nodes
+    let nodes: BTreeSet<String> = inventory
+        .nodes
+        .iter()
         .filter(|(_, node)| annotation(&node.object.metadata, NODE_CHASSIS_ID).is_none())
         .map(|(key, _)| key.name.clone())
         .collect();

@@ -171,8 +171,8 @@ fn changed_subnets(
             .filter(|(network, _)| !pooled.contains(network) && is_kept(network));
         let mut subnets: BTreeMap<&str, &[IpNet]> = held.chain(others).collect();
         subnets.retain(|_, subnets| !subnets.is_empty());
-        let known = node.subnets.iter();
-        let known = known.map(|(network, subnets)| (network.as_str(), subnets.as_slice()));
+        let known =
+            node.subnets.iter().map(|(network, subnets)| (network.as_str(), subnets.as_slice()));
         if !known.eq(subnets.iter().map(|(network, subnets)| (*network, *subnets))) {
             let owned = subnets
                 .into_iter()

@@ -72,8 +72,9 @@ pub(super) fn mirror_slices(
         let Some(definition) = networks.primary_nad(namespace) else {
             continue;
         };
-        let network = networks.by_nad(definition);
-        let Some(network) = network.filter(|one| one.namespaces.contains(namespace)) else {
+        let Some(network) =
+            networks.by_nad(definition).filter(|one| one.namespaces.contains(namespace))
+        else {
             continue;
         };
         // Names have no mirrors.
@@ -167,8 +168,8 @@ fn unmirrored(slice: &Sourced<EndpointSlice>) -> Option<Problem> {
 /// Name of a new mirrored slice. An API server would choose the end at random.
 fn mirror_name(service: &str, source: &ObjectKey) -> String {
     let digest = Sha256::digest(source.to_string());
-    let digits = digest.iter().take(NAME_BYTES);
-    let digits: Vec<String> = digits.map(|byte| format!("{byte:02x}")).collect();
+    let digits: Vec<String> =
+        digest.iter().take(NAME_BYTES).map(|byte| format!("{byte:02x}")).collect();
     format!("{service}-{}", digits.concat())
 }
 
@@ -177,8 +178,7 @@ fn mirror_name(service: &str, source: &ObjectKey) -> String {
 /// they cannot.
 fn generate_name(source: &EndpointSlice, network: &str) -> String {
     let start = source.metadata.generate_name.clone();
-    let start = start.filter(|start| !start.is_empty());
-    let start = start.unwrap_or_else(|| source.name_any());
+    let start = start.filter(|start| !start.is_empty()).unwrap_or_else(|| source.name_any());
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     if network.starts_with(|c: char| c.is_ascii_alphanumeric()) && network.chars().all(is_allowed) {
         format!("{network}-{start}")

@@ -44,8 +44,7 @@ impl Advertised {
         if !settings.has_feature(Feature::RouteAdvertisements) {
             return Self::FeatureOff;
         }
-        let objects = inventory.route_advertisements.iter();
-        let objects = objects.map(|(_, sourced)| &sourced.object);
+        let objects = inventory.route_advertisements.iter().map(|(_, sourced)| &sourced.object);
         let found: Vec<_> = objects.filter(|object| advertises(object, cudn)).collect();
         if found.iter().any(|object| is_accepted(object)) {
             Self::Yes
@@ -67,8 +66,11 @@ fn is_accepted(object: &RouteAdvertisements) -> bool {
 
 /// `true` if an object advertises the pods of a network.
 fn advertises(object: &RouteAdvertisements, cudn: &ClusterUserDefinedNetwork) -> bool {
-    let selectors = object.spec.network_selectors.iter();
-    let selectors = selectors.filter_map(|value| NetworkSelector::deserialize(value).ok());
+    let selectors = object
+        .spec
+        .network_selectors
+        .iter()
+        .filter_map(|value| NetworkSelector::deserialize(value).ok());
     let of_cudns = selectors.filter(|one| {
         one.network_selection_type == NetworkSelectionType::ClusterUserDefinedNetworks
     });

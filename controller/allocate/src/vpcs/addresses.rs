@@ -122,11 +122,12 @@ fn port_claims(
     scene: &VpcScene,
 ) -> Vec<(Arc<str>, Claim, Option<PortRequest>)> {
     let requests = scene.objects.requests.iter();
-    let usable = requests.filter_map(|request| {
-        let subnet = scene.subnet_of(request).ok()?;
-        Some((Arc::<str>::from(request.port()), subnet, request))
-    });
-    let usable: Vec<_> = usable.collect();
+    let usable: Vec<_> = requests
+        .filter_map(|request| {
+            let subnet = scene.subnet_of(request).ok()?;
+            Some((Arc::<str>::from(request.port()), subnet, request))
+        })
+        .collect();
     let names: BTreeSet<&str> = usable.iter().map(|(name, ..)| &**name).collect();
     remove::<IP>(inventory, |name| !names.contains(name));
     let claim = |owner: String, subnet: &Arc<str>| Claim {
@@ -169,9 +170,11 @@ fn remove<T: patchbay_resources::manifests::InventoryKind>(
     gone: impl Fn(&str) -> bool,
 ) {
     let objects = T::objects_mut(inventory);
-    let made = objects.iter();
-    let made = made.filter(|(key, sourced)| is_made(&sourced.origin) && gone(&key.name));
-    let made: Vec<ObjectKey> = made.map(|(key, _)| key.clone()).collect();
+    let made: Vec<ObjectKey> = objects
+        .iter()
+        .filter(|(key, sourced)| is_made(&sourced.origin) && gone(&key.name))
+        .map(|(key, _)| key.clone())
+        .collect();
     for key in &made {
         objects.remove(key);
     }

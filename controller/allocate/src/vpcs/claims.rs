@@ -83,8 +83,12 @@ impl Claim {
             let mut wishes = self.wishes.iter().filter(|wish| net.contains(*wish));
             wishes.any(|wish| wish != address)
         };
-        let held = self.held.iter().find(|address| net.contains(*address));
-        let held = held.copied().filter(|address| !wishes_other(address));
+        let held = self
+            .held
+            .iter()
+            .find(|address| net.contains(*address))
+            .copied()
+            .filter(|address| !wishes_other(address));
         if let Some(address) = held.filter(|address| pool.take(*address, &self.owner).is_ok()) {
             self.found.push(address);
         }

@@ -21,8 +21,8 @@ pub(super) fn set(
     if former.is_some_and(|one| is_equal(&one)) {
         return;
     }
-    let transition = former.filter(|one| one.status == status);
-    let transition = transition.and_then(|one| one.last_transition_time.clone());
+    let transition =
+        former.filter(|one| one.status == status).and_then(|one| one.last_transition_time.clone());
     let condition = KubeOvnCondition {
         type_: type_.to_owned(),
         status: status.to_owned(),

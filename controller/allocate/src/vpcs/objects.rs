@@ -92,8 +92,7 @@ fn write_eip(inventory: &mut Inventory, name: &Arc<str>, eip: &EipClaim, now: &T
     let (v4, v6) = (address_text(&claim.found, false), address_text(&claim.found, true));
     let wished = [&status.mac_address, &object.spec.mac_address];
     let mac = wished.iter().find(|mac| !mac.is_empty());
-    let mac = mac.map(|mac| (*mac).clone());
-    let mac = mac.or_else(|| gateway_mac(claim.found.iter().copied()));
+    let mac = mac.map(|mac| (*mac).clone()).or_else(|| gateway_mac(claim.found.iter().copied()));
     status.ready = problem.is_none() && !claim.found.is_empty();
     kind.as_str().clone_into(&mut status.type_);
     status.v4_ip.clone_from(&v4);
@@ -133,8 +132,8 @@ fn write_port(
     }
     let key = ObjectKey::cluster(&**name);
     let former = inventory.ips.get(&key);
-    let kept = former.map(|former| &former.object.spec.mac_address);
-    let kept = kept.filter(|mac| !mac.is_empty()).cloned();
+    let kept =
+        former.map(|former| &former.object.spec.mac_address).filter(|mac| !mac.is_empty()).cloned();
     let mac = request
         .mac
         .clone()
@@ -142,8 +141,8 @@ fn write_port(
         .or_else(|| gateway_mac(claim.found.iter().copied()))
         .unwrap_or_else(|| mac_of_name(name));
     let (v4, v6) = (address_text(&claim.found, false), address_text(&claim.found, true));
-    let both = [&v4, &v6].into_iter().filter(|text| !text.is_empty());
-    let both: Vec<&str> = both.map(String::as_str).collect();
+    let both: Vec<&str> =
+        [&v4, &v6].into_iter().filter(|text| !text.is_empty()).map(String::as_str).collect();
     let node = request.node.as_deref().unwrap_or_default();
     let spec = IpSpec {
         pod_name: request.pod.name.to_string(),

@@ -65,8 +65,8 @@ fn write_links(inventory: &mut Inventory, scene: &VpcScene) {
     });
     let subnets = &scene.objects.subnets;
     inventory.vlans.change_each(|key, sourced| {
-        let of_vlan = subnets.values().flatten();
-        let of_vlan = of_vlan.filter(|subnet| subnet.vlan.as_deref() == Some(&*key.name));
+        let of_vlan =
+            subnets.values().flatten().filter(|subnet| subnet.vlan.as_deref() == Some(&*key.name));
         let status = sourced.object.status.get_or_insert_default();
         status.subnets = of_vlan.map(|subnet| subnet.name.to_string()).collect();
         let vlan = vlans.get(&*key.name);
@@ -191,8 +191,7 @@ fn write_eips(inventory: &mut Inventory, scene: &VpcScene, nats: &Nats) {
     let mut uses: BTreeMap<Arc<str>, BTreeMap<&str, &NatKey>> = BTreeMap::new();
     let mut vpcs: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::new();
     for (key, nat) in nats {
-        let rule = scene.objects.nats.get(key);
-        let (Some(Ok(rule)), Ok(nat)) = (rule, nat) else {
+        let (Some(Ok(rule)), Ok(nat)) = (scene.objects.nats.get(key), nat) else {
             continue;
         };
         let of_eip = uses.entry(rule.eip.clone()).or_default();
@@ -400,8 +399,8 @@ fn problems(inventory: &Inventory, scene: &VpcScene, nats: &Nats) -> Vec<Problem
 fn eip_problem(inventory: &Inventory, key: &ObjectKey, scene: &VpcScene) -> String {
     let object = inventory.ovn_eips.named(&key.name);
     let conditions = object.and_then(|object| object.status.as_ref());
-    let conditions = conditions.map(|status| status.conditions.as_slice());
-    let mut conditions = conditions.unwrap_or_default().iter();
+    let mut conditions =
+        conditions.map(|status| status.conditions.as_slice()).unwrap_or_default().iter();
     let condition = conditions.find(|one| one.type_ == "Ready" && one.status == "False");
     if let Some(condition) = condition {
         return condition.message.clone();

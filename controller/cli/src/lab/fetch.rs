@@ -15,8 +15,7 @@ use crate::stop::Stop;
 /// it, and nothing stays.
 pub(super) fn fetch(arguments: &Fetch, console: &mut Console<'_>) -> Result<(), Failure> {
     let suite = &arguments.suite;
-    let folder = arguments.into.clone();
-    let folder = folder.unwrap_or_else(|| PathBuf::from(format!("ovn-{suite}")));
+    let folder = arguments.into.clone().unwrap_or_else(|| PathBuf::from(format!("ovn-{suite}")));
     let cancellation = Cancellation::default();
     let mut stop = Stop::with_hang_up()?;
     let cancelled = cancellation.clone();

@@ -142,9 +142,10 @@ fn unreadable_name(cluster: &Cluster, word: &str) -> Option<Failure> {
 /// Error of a command with other arguments than it has: its forms, or that there is none.
 fn usage(command: &str) -> String {
     let lines = HELP.lines();
-    let forms = lines.filter(|line| line.split(' ').next() == Some(command));
-    let forms = forms.map(|line| line.split("  ").next().unwrap_or_default().trim_end());
-    let forms: Vec<&str> = forms.collect();
+    let forms: Vec<&str> = lines
+        .filter(|line| line.split(' ').next() == Some(command))
+        .map(|line| line.split("  ").next().unwrap_or_default().trim_end())
+        .collect();
     if forms.is_empty() {
         format!("no command {command:?}; see `help`")
     } else {

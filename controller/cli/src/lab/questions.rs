@@ -50,13 +50,15 @@ pub(super) async fn ask(
 ) -> Result<Reply, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
     if let Ok(address) = to.parse::<IpAddr>() {
-        let answer = lab.ask_address(&find(from)?, address, protocol).await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let answer = lab
+            .ask_address(&find(from)?, address, protocol)
+            .await
+            .map_err(|error| error.to_string())?;
         return reply_of_address(lab, &find(from)?, &answer, protocol, &[], colours);
     }
     let (from, to) = (find(from)?, find(to)?);
-    let answer = ask_promised(lab, &from, &to, protocol).await;
-    let answer = answer.map_err(|error| error.to_string())?;
+    let answer =
+        ask_promised(lab, &from, &to, protocol).await.map_err(|error| error.to_string())?;
     let mut reply = Reply::of(&answer, colours);
     if !reply.is_good {
         reply.text += &diagnose(lab, cluster, &from, &to, protocol).await?;
@@ -74,10 +76,11 @@ pub(super) async fn ask_service(
     colours: Colours,
 ) -> Result<Reply, String> {
     let from = lab.find_pod(from).map_err(|error| error.to_string())?;
-    let service = lab.find_service(cluster, service);
-    let service = service.map_err(|error| error.to_string())?;
-    let answer = lab.ask_service(&from, &service, protocol, None).await;
-    let answer = answer.map_err(|error| error.to_string())?;
+    let service = lab.find_service(cluster, service).map_err(|error| error.to_string())?;
+    let answer = lab
+        .ask_service(&from, &service, protocol, None)
+        .await
+        .map_err(|error| error.to_string())?;
     let reasons = service_reasons(lab, cluster, &from, &service, protocol);
     reply_of_address(lab, &from, &answer, protocol, &reasons, colours)
 }
@@ -90,8 +93,11 @@ pub(super) async fn diagnose(
     to: &PodName,
     protocol: Protocol,
 ) -> Result<String, String> {
-    let diagnosis = lab.diagnose(from, to, protocol, None).await;
-    let diagnosis = diagnosis.map_err(|error| error.to_string())?.to_string();
+    let diagnosis = lab
+        .diagnose(from, to, protocol, None)
+        .await
+        .map_err(|error| error.to_string())?
+        .to_string();
     let reasons = reasons(lab, cluster, from, to);
     let lines = reasons.iter().map(String::as_str).chain(diagnosis.lines());
     Ok(indented(lines))
@@ -101,8 +107,8 @@ pub(super) async fn diagnose(
 pub(super) async fn trace(lab: &Lab, from: &str, to: &str) -> Result<String, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
     let (from, to) = (find(from)?, find(to)?);
-    let diagnosis = lab.diagnose(&from, &to, Protocol::Icmp, None).await;
-    let diagnosis = diagnosis.map_err(|error| error.to_string())?;
+    let diagnosis =
+        lab.diagnose(&from, &to, Protocol::Icmp, None).await.map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     for (trace, packet) in diagnosis.traces() {
         write_trace(&mut text, trace, packet).map_err(|error| error.to_string())?;
@@ -154,8 +160,11 @@ fn reply_of_address(
 ) -> Result<Reply, String> {
     let mut reply = Reply::naming_pod(answer, colours);
     if !reply.is_good {
-        let diagnosis = lab.rows().diagnose_address(from, answer.address, protocol);
-        let diagnosis = diagnosis.map_err(|error| error.to_string())?.to_string();
+        let diagnosis = lab
+            .rows()
+            .diagnose_address(from, answer.address, protocol)
+            .map_err(|error| error.to_string())?
+            .to_string();
         let reasons = reasons.iter().map(String::as_str);
         reply.text += &indented(reasons.chain(diagnosis.lines()));
     }

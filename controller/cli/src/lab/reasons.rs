@@ -75,14 +75,15 @@ pub(super) fn service_reasons(
         return reasons;
     };
     let (own, other) = (pod.network.as_str(), owner.name.as_str());
-    let connects = cluster.connects();
-    let connects = connects.filter_map(|object| conversion::connect(object).ok());
-    let mut connects = connects.filter(|connect| connect.connectivity.service_network);
+    let mut connects = cluster
+        .connects()
+        .filter_map(|object| conversion::connect(object).ok())
+        .filter(|connect| connect.connectivity.service_network);
     let is_shared = own == other
         || connects.any(|connect| {
             let ids = connect.subnets.owners().map(|owner| owner.network_id);
-            let names = ids.filter_map(|id| Some(networks.by_id(id)?.name.as_str()));
-            let names: Vec<&str> = names.collect();
+            let names: Vec<&str> =
+                ids.filter_map(|id| Some(networks.by_id(id)?.name.as_str())).collect();
             names.contains(&own) && names.contains(&other)
         });
     if !is_shared {

@@ -24,8 +24,7 @@ impl PodRoutes {
 
     /// The routes in the annotations of pods. One that cannot be read names none.
     pub(super) fn of_annotations(inventory: &Inventory) -> Self {
-        let pods = inventory.pods.iter();
-        let pods = pods.map(|(_, sourced)| conversion::pod(&sourced.object));
+        let pods = inventory.pods.iter().map(|(_, sourced)| conversion::pod(&sourced.object));
         let named = pods.flat_map(|pod| {
             let networks = pod.networks.iter().map(|(key, network)| {
                 let port = if key == DEFAULT_NETWORK_KEY {

@@ -60,8 +60,8 @@ impl Source {
         }
         loop {
             let course = self.zones.ask(question);
-            let not_asked = course.iter().flat_map(|course| &course.zones.not_asked);
-            let not_asked: Vec<_> = not_asked.cloned().collect();
+            let not_asked: Vec<_> =
+                course.iter().flat_map(|course| &course.zones.not_asked).cloned().collect();
             if !self.open_zones(not_asked, console).await? {
                 return Ok(course);
             }
@@ -119,8 +119,8 @@ impl Source {
 
     async fn open_zone_of(&mut self, pod: &str, console: &mut Console<'_>) -> Result<(), Failure> {
         let manifests = self.manifests.as_ref();
-        let node = manifests.and_then(|manifests| manifests.nodes.get(pod));
-        let node: Vec<_> = node.cloned().into_iter().collect();
+        let node: Vec<_> =
+            manifests.and_then(|manifests| manifests.nodes.get(pod)).cloned().into_iter().collect();
         self.open_zones(node, console).await?;
         Ok(())
     }
@@ -202,8 +202,10 @@ pub(super) async fn read_databases(
     };
     let mut zones: Option<Zones> = None;
     for (zone, place, snapshot) in snapshots {
-        let zone = zone.map(str::to_owned).or_else(|| own_zone(&snapshot));
-        let zone = zone.unwrap_or_else(|| place.to_owned());
+        let zone = zone
+            .map(str::to_owned)
+            .or_else(|| own_zone(&snapshot))
+            .unwrap_or_else(|| place.to_owned());
         let mut database = Northbound::new(&snapshot, chassis);
         routes.add_to(&mut database);
         if let Some(zones) = &mut zones {
@@ -247,10 +249,11 @@ async fn read_manifests(
         arguments: manifests,
         cluster,
     };
-    let of_senders = senders.iter().filter_map(|pod| zones.nodes.get(*pod));
-    let mut of_senders = of_senders.filter(|node| selected.contains(node));
-    let default = of_senders.next().or(selected.first());
-    let default = default.ok_or(Failure::NoNode)?;
+    let mut of_senders = senders
+        .iter()
+        .filter_map(|pod| zones.nodes.get(*pod))
+        .filter(|node| selected.contains(node));
+    let default = of_senders.next().or(selected.first()).ok_or(Failure::NoNode)?;
     let chassis = arguments.chassis.as_deref();
     let database = zones.rows(default, chassis, console).await?;
     warn_of_ignored_rows(&database, console)?;

@@ -62,8 +62,7 @@ pub(crate) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Resul
 /// Writes the hops of a packet in one database.
 fn write_hops(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
     let mut last = None;
-    let width = answer.hops.iter().map(|hop| hop.stage.len()).max();
-    let width = width.unwrap_or_default();
+    let width = answer.hops.iter().map(|hop| hop.stage.len()).max().unwrap_or_default();
     for hop in &answer.hops {
         let datapath = (hop.kind, &hop.name);
         if last != Some(datapath) {
@@ -118,8 +117,9 @@ fn describe(course: &Course) -> String {
         Outcome::Isolated => format!("isolated: leaves by the gateway: {end}"),
         Outcome::NoReply => {
             let reply = course.reply.as_ref().map(|reply| &reply.answer);
-            let reply = reply.map(|reply| format!("{}: {}", reply.verdict, line(&reply.at)));
-            let reply = reply.unwrap_or_default();
+            let reply = reply
+                .map(|reply| format!("{}: {}", reply.verdict, line(&reply.at)))
+                .unwrap_or_default();
             format!("no reply: {} {end}, the reply is {reply}", last.verdict)
         }
         Outcome::Reaches | Outcome::Leaves | Outcome::Answered | Outcome::Stopped => {
@@ -168,8 +168,7 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
         Some(_) => ".",
     };
     let names: Vec<_> = short_names(&matrix.names).into_iter().map(line).collect();
-    let first = names.iter().map(|name| name.len()).max();
-    let first = first.unwrap_or_default();
+    let first = names.iter().map(|name| name.len()).max().unwrap_or_default();
     let cells = |cells: &mut dyn Iterator<Item = &str>| {
         let widths = names.iter().map(|name| name.len());
         let padded = cells.zip(widths).map(|(cell, width)| format!("  {cell:width$}"));

@@ -121,8 +121,8 @@ fn selected_networks_without_subnets_are_not_connected() {
     // Two blocks, and three networks of which each needs its own.
     let red = layer2("Primary", "10.2.0.0/16");
     let networks = three_networks().replace(&red, &layer3("Primary", "10.2.0.0/16"));
-    let third = primary_namespace("green", "team: c");
-    let third = third + &udn("green", "net", &layer3("Primary", "10.4.0.0/16"));
+    let third = primary_namespace("green", "team: c")
+        + &udn("green", "net", &layer3("Primary", "10.4.0.0/16"));
     let selector = "{networkSelectionType: PrimaryUserDefinedNetworks, \
                     primaryUserDefinedNetworkSelector: {namespaceSelector: {}}}";
     let range = "{cidr: 192.168.0.0/24, networkPrefix: 25}";

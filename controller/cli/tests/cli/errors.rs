@@ -53,8 +53,7 @@ fn objects_that_cannot_be_read_stop_nothing_else() {
     // A state folder has the former version of the objects.
     let folder = tempfile::tempdir().unwrap();
     let state = format!("--state {}", folder.path().display());
-    let good = run_on(&format!("apply --zone ovn-worker {state}"), &example_text());
-    let good = good.succeeded();
+    let good = run_on(&format!("apply --zone ovn-worker {state}"), &example_text()).succeeded();
     let run = run_on(&format!("apply --zone ovn-worker {state}"), &with_mistakes());
     assert_eq!((run.code, &run.stdout), (Some(1), &good), "{}", run.stderr);
     let former = "the former version of the object is used";

@@ -16,8 +16,12 @@ fn shown(readme: &str) -> Vec<(&str, Vec<&str>)> {
         let Some(lines) = block.strip_prefix("sh\n") else {
             continue;
         };
-        let output = blocks.peek().and_then(|next| next.strip_prefix("text\n"));
-        let output = output.into_iter().flat_map(str::lines).collect();
+        let output = blocks
+            .peek()
+            .and_then(|next| next.strip_prefix("text\n"))
+            .into_iter()
+            .flat_map(str::lines)
+            .collect();
         let command = lines.trim().strip_prefix(PROGRAM);
         // The lab needs OVN, and has tests of its own.
         if let Some(command) = command.filter(|command| !command.starts_with("lab ")) {
@@ -29,8 +33,8 @@ fn shown(readme: &str) -> Vec<(&str, Vec<&str>)> {
 
 /// READMEs of the examples with manifests, by folder.
 fn readmes(root: &Path) -> Vec<(String, String)> {
-    let folders = fs::read_dir(root.join("examples")).unwrap();
-    let mut folders: Vec<_> = folders.map(|entry| entry.unwrap().path()).collect();
+    let mut folders: Vec<_> =
+        fs::read_dir(root.join("examples")).unwrap().map(|entry| entry.unwrap().path()).collect();
     folders.sort();
     let readmes = folders.iter().filter_map(|folder| {
         let text = fs::read_to_string(folder.join("README.md")).ok()?;

@@ -162,8 +162,7 @@ fn a_refused_connect_has_a_reason_for_each_network() {
     assert_lines(&explained, 2, &["ClusterNetworkConnect blue-green-connect: not accepted"]);
     let reason =
         "  not connected: it has no connect subnet: validation failed for CNC blue-green-connect: ";
-    let printed = explained.stdout.lines();
-    let printed = printed.filter(|line| {
+    let printed = explained.stdout.lines().filter(|line| {
         line.starts_with(reason)
             && line.ends_with(" -> ClusterNetworkConnect blue-green-connect: spec")
     });
@@ -218,9 +217,11 @@ fn it_does_not_matter_which_node_lacks_a_part_of_a_network() {
         ([first, None, None, second], ["n1", "n2"]),
         ([first, second, None, None], ["n2", "n3"]),
     ] {
-        let nodes = subnets.iter().enumerate();
-        let nodes: String =
-            nodes.map(|(number, subnet)| node_with(&format!("n{number}"), *subnet)).collect();
+        let nodes: String = subnets
+            .iter()
+            .enumerate()
+            .map(|(number, subnet)| node_with(&format!("n{number}"), *subnet))
+            .collect();
         let explained = run_on("explain cnc c", &(nodes + &uneven()));
         assert_lines(&explained, 2, &["network one_small: connected on some nodes"]);
         let of_nodes: Vec<&str> =

@@ -168,8 +168,8 @@ fn rows_of_services_and_isolation_are_looked_at() {
         "addresses!=[]",
     ]);
     let mut sets = sets.lines();
-    let set = sets.find(|line| line.contains("blue-green-connect")).unwrap();
-    let (set, _) = set.split_once(',').unwrap();
+    let (set, _) =
+        sets.find(|line| line.contains("blue-green-connect")).unwrap().split_once(',').unwrap();
     zone.breaks(
         &["clear", "Address_Set", set, "addresses"],
         &["addresses ", "would change 1 address set"],

@@ -65,8 +65,8 @@ fn database(folder: &TempDir, gateway: Option<&'static str>) -> PathBuf {
                         ("server_mac", "02:00:00:00:00:21"),
                         ("lease_time", "3600"),
                         ("router", gateway),
-                    ];
-                    let options = options.map(|(key, value)| (key.into(), value.into()));
+                    ]
+                    .map(|(key, value)| (key.into(), value.into()));
                     Some(txn.insert(&DhcpOptions {
                         cidr: "10.0.0.0/24".into(),
                         options: options.into(),

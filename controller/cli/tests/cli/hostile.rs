@@ -54,10 +54,14 @@ fn rows_of_a_plan_are_printed_as_ovn_nbctl_prints_them() {
     let planned = run(&format!("plan {arguments}"), &[&example()]);
     assert_eq!(planned.code, Some(2), "{}", planned.stderr);
     assert_harmless(&planned);
-    let listed = nbctl(&server.remote())
-        .args(["--columns=mac", "list", "Logical_Router_Port", port])
-        .output();
-    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+    let listed = String::from_utf8(
+        nbctl(&server.remote())
+            .args(["--columns=mac", "list", "Logical_Router_Port", port])
+            .output()
+            .unwrap()
+            .stdout,
+    )
+    .unwrap();
     let (_, printed) = listed.trim().split_once(": ").unwrap();
     assert_eq!(printed, r#""a\n+ Logical_Router forged\u001b[2J""#);
     let expected = format!("    - mac: {printed}");

@@ -101,8 +101,9 @@ fn without_state_nothing_is_deleted_that_is_not_named() {
 #[track_caller]
 fn assert_kept_plan(planned: &Run, object: &str) {
     assert_eq!(planned.code, Some(0), "{}", planned.stdout);
-    let kept = planned_zones(&planned.stdout).strip_prefix(UNCHANGED);
-    let kept = kept.unwrap_or_else(|| panic!("{}", planned.stdout));
+    let kept = planned_zones(&planned.stdout)
+        .strip_prefix(UNCHANGED)
+        .unwrap_or_else(|| panic!("{}", planned.stdout));
     assert!(kept.starts_with(&format!("= kept: {object}")), "{kept}");
 }
 
@@ -215,10 +216,13 @@ fn a_connect_disconnects_a_network_that_it_does_not_select() {
     let manifests = example_text();
     // The definition stays, without the label that the connect selects.
     let mut documents: Vec<String> = manifests.split("---\n").map(str::to_owned).collect();
-    let green = documents.iter_mut().find(|document| {
-        document.contains("kind: ClusterUserDefinedNetwork") && document.contains("green-network")
-    });
-    let green = green.unwrap();
+    let green = documents
+        .iter_mut()
+        .find(|document| {
+            document.contains("kind: ClusterUserDefinedNetwork")
+                && document.contains("green-network")
+        })
+        .unwrap();
     let other = green.replace("app: colored-enterprise", "app: other");
     assert_ne!(*green, other);
     *green = other;

@@ -41,9 +41,12 @@ fn connect_rows(server: &RealServer) -> Vec<String> {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     });
-    let rows = tables.iter().flat_map(|table| table.split("\n\n"));
-    let mut rows: Vec<String> =
-        rows.filter(|row| row.contains("ClusterNetworkConnect")).map(str::to_owned).collect();
+    let mut rows: Vec<String> = tables
+        .iter()
+        .flat_map(|table| table.split("\n\n"))
+        .filter(|row| row.contains("ClusterNetworkConnect"))
+        .map(str::to_owned)
+        .collect();
     rows.sort();
     rows
 }

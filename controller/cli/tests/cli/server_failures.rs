@@ -223,8 +223,8 @@ fn a_cluster_is_waited_for_while_it_elects_a_leader() {
     cluster.kill(cluster.leader());
     let done = end(start("apply", &cluster.remotes()));
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    let shown = nbctl(&cluster.remotes()).arg("show").output().unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown =
+        String::from_utf8(nbctl(&cluster.remotes()).arg("show").output().unwrap().stdout).unwrap();
     assert!(shown.contains("connect_router_blue-green-connect"), "{shown}");
 }
 

@@ -26,12 +26,10 @@ fn refused(object: &str) -> String {
 
 /// The manifests with one object refused.
 fn manifests(index: usize) -> String {
-    let objects = objects().into_iter().enumerate();
-    let objects = objects.map(
-        |(place, object)| {
-            if place == index { refused(object) } else { object.to_owned() }
-        },
-    );
+    let objects = objects()
+        .into_iter()
+        .enumerate()
+        .map(|(place, object)| if place == index { refused(object) } else { object.to_owned() });
     objects.collect::<Vec<_>>().join("\n---\n")
 }
 
@@ -71,8 +69,7 @@ impl Zone {
 
 #[track_caller]
 fn assert_unchanged(before: &[String], after: &[String], context: &str) {
-    let lost = before.iter().filter(|row| !after.contains(row));
-    let lost: Vec<_> = lost.collect();
+    let lost: Vec<_> = before.iter().filter(|row| !after.contains(row)).collect();
     let new: Vec<_> = after.iter().filter(|row| !before.contains(row)).collect();
     assert!(lost.is_empty() && new.is_empty(), "{context}\nlost {lost:#?}\nnew {new:#?}");
 }
@@ -117,8 +114,10 @@ fn an_unreadable_object_keeps_its_numbers_and_addresses() {
     for (name, other) in [("name: n2,", "name: n3,"), ("name: a,", "name: other,")] {
         let all = objects();
         let index = all.iter().position(|object| object.contains(name)).unwrap();
-        let new = all[index].replace(name, other).replace("id: c2", "id: c3");
-        let new = new.replace(", annotations: {k8s.ovn.org/primary-udn-ipamclaim: vm}", "");
+        let new = all[index]
+            .replace(name, other)
+            .replace("id: c2", "id: c3")
+            .replace(", annotations: {k8s.ovn.org/primary-udn-ipamclaim: vm}", "");
         let with_new = format!("{}\n---\n{new}", manifests(index));
         let run = zone.run("apply", true, &with_new);
         assert_eq!(run.code, Some(1), "{}", run.stderr);

@@ -255,8 +255,7 @@ async fn signals_end_an_apply_that_is_under_way() {
         copy_example(&bed.folder.path().join("m"));
         let watching = bed.watch(&state);
         assert_eq!(ports(&watching.document()), 6);
-        let never = FaultRule::from(Fault::LoseReply(Loss::Swallowed));
-        let never = bed.sim.set_fault(never).unwrap();
+        let never = bed.sim.set_fault(FaultRule::from(Fault::LoseReply(Loss::Swallowed))).unwrap();
         fs::remove_file(bed.manifest("3-connect.yaml")).unwrap();
         while bed.sim.faults()[0].struck == 0 {
             tokio::time::sleep(Duration::from_millis(50)).await;

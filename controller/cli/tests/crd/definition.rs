@@ -29,8 +29,16 @@ pub(crate) struct Definition {
 impl Definition {
     fn new(kind: &str, in_rust: RustValidation) -> Self {
         let definition = printed(kind);
-        let schema = definition.spec.versions[0].schema.as_ref().unwrap();
-        let schema = serde_json::to_value(schema.open_api_v3_schema.as_ref().unwrap()).unwrap();
+        let schema = serde_json::to_value(
+            definition.spec.versions[0]
+                .schema
+                .as_ref()
+                .unwrap()
+                .open_api_v3_schema
+                .as_ref()
+                .unwrap(),
+        )
+        .unwrap();
         let rules = compile_schema(&schema);
         assert!(!rules.has_errors(), "{:?}", rules.compilation_errors());
         Self { schema, rules, in_rust }

@@ -43,8 +43,7 @@ fn denied_request(
     if !conditions.all(|condition| holds(&condition.expression)) {
         return Vec::new();
     }
-    let broken = spec.validations.iter().flatten();
-    let broken = broken.filter(|rule| !holds(&rule.expression));
+    let broken = spec.validations.iter().flatten().filter(|rule| !holds(&rule.expression));
     broken.filter_map(|rule| rule.message.clone()).collect()
 }
 

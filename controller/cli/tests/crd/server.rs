@@ -104,15 +104,17 @@ impl Server {
         assert_eq!(response.code, 201, "{:#}", response.body["message"]);
         assert_eq!(response.warnings, [""; 0], "{name}");
         self.until(&kind.definition, |response| {
-            let conditions = response.body["status"]["conditions"].as_array();
-            let mut conditions = conditions.into_iter().flatten();
+            let mut conditions =
+                response.body["status"]["conditions"].as_array().into_iter().flatten();
             conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
         })
         .await;
         self.until(&kind.objects, |response| response.code == 200).await;
         let response = self.send("GET", &kind.definition, &Value::Null).await;
-        let conditions = response.body["status"]["conditions"].as_array().unwrap().iter();
-        let conditions: BTreeSet<_> = conditions
+        let conditions: BTreeSet<_> = response.body["status"]["conditions"]
+            .as_array()
+            .unwrap()
+            .iter()
             .map(|one| (one["type"].as_str().unwrap(), one["status"].as_str().unwrap()))
             .collect();
         let valid = [("Established", "True"), ("NamesAccepted", "True")];
@@ -190,8 +192,10 @@ fn difference(expected: &Findings, response: &Response) -> Option<String> {
     if response.code != 422 {
         return Some("not refused".to_owned());
     }
-    let causes = response.body["details"]["causes"].as_array().unwrap().iter();
-    let mut causes: BTreeSet<_> = causes
+    let mut causes: BTreeSet<_> = response.body["details"]["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|cause| (cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap()))
         .collect();
     if expected.ends_validation {

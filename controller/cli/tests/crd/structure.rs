@@ -193,8 +193,12 @@ fn identities() {
         let own_status =
             version.subresources.as_ref().is_some_and(|subresources| subresources.status.is_some());
         assert_eq!(own_status, kind != "NetworkAttachmentDefinition", "{kind}");
-        let columns = version.additional_printer_columns.iter().flatten();
-        let columns: Vec<_> = columns.map(|column| column.name.as_str()).collect();
+        let columns: Vec<_> = version
+            .additional_printer_columns
+            .iter()
+            .flatten()
+            .map(|column| column.name.as_str())
+            .collect();
         assert_eq!(
             columns,
             if kind == "ClusterNetworkConnect" {

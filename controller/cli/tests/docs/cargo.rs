@@ -35,13 +35,13 @@ impl Workspace {
         let output = Command::new(env!("CARGO"))
             .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
             .current_dir(root)
-            .output();
-        let output = output.expect("cargo runs").stdout;
+            .output()
+            .expect("cargo runs")
+            .stdout;
         let metadata: Value = serde_json::from_slice(&output).expect("metadata is JSON");
         let (mut packages, mut targets) = (BTreeMap::new(), BTreeSet::new());
         for package in elements(&metadata["packages"]) {
-            let features = package["features"].as_object();
-            let features = features.map(|all| all.keys().cloned().collect());
+            let features = package["features"].as_object().map(|all| all.keys().cloned().collect());
             packages.insert(text(&package["name"]), features.unwrap_or_default());
             for target in elements(&package["targets"]) {
                 let kinds = elements(&target["kind"]).iter().map(text);

@@ -97,8 +97,11 @@ impl Repository {
             let extension = path.rsplit_once('.').map(|(_, extension)| extension);
             matches!(extension, Some("rs" | "ovsschema"))
         };
-        let texts = self.paths.iter().filter(is_source);
-        let texts = texts.map(|path| fs::read_to_string(self.root.join(path)).unwrap_or_default());
+        let texts = self
+            .paths
+            .iter()
+            .filter(is_source)
+            .map(|path| fs::read_to_string(self.root.join(path)).unwrap_or_default());
         let mut words = BTreeSet::new();
         for text in texts {
             let parts = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');

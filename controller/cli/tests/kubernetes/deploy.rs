@@ -198,8 +198,10 @@ fn one_argument_moves_both_controllers_to_another_namespace() {
     }
     // Events about objects without a namespace belong to the namespace "default".
     assert!(namespaces.into_iter().eq(["default", "net-system"]));
-    let made = objects.iter().filter(|one| one["kind"] == "ServiceAccount");
-    let made = made.map(|one| one["metadata"]["name"].as_str().unwrap().to_owned());
+    let made = objects
+        .iter()
+        .filter(|one| one["kind"] == "ServiceAccount")
+        .map(|one| one["metadata"]["name"].as_str().unwrap().to_owned());
     assert_eq!(made.collect::<std::collections::BTreeSet<_>>(), accounts);
     for user in ["patchbay-zone", "patchbay-cluster"] {
         let user = format!("system:serviceaccount:net-system:{user}");
@@ -245,21 +247,23 @@ fn the_files_of_the_kustomization_exist() {
 
 /// All permissions of a role, as `<resource> <verb>`.
 fn allowed(role: &str) -> Vec<String> {
-    let cluster = objects::<ClusterRole>("rbac.yaml", "ClusterRole").into_iter();
-    let cluster = cluster.map(|one| (one.name_any(), one.rules));
-    let local = objects::<Role>("rbac.yaml", "Role").into_iter();
-    let local = local.map(|one| (one.name_any(), one.rules));
+    let cluster = objects::<ClusterRole>("rbac.yaml", "ClusterRole")
+        .into_iter()
+        .map(|one| (one.name_any(), one.rules));
+    let local =
+        objects::<Role>("rbac.yaml", "Role").into_iter().map(|one| (one.name_any(), one.rules));
     let roles = cluster.chain(local).filter(|(name, _)| name == role);
     let rules = roles.flat_map(|(_, rules)| rules.unwrap_or_default());
-    let pairs = rules.flat_map(|rule| {
-        let resources = rule.resources.unwrap_or_default();
-        let verbs = rule.verbs;
-        resources.into_iter().flat_map(move |resource| {
-            let verbs = verbs.clone().into_iter();
-            verbs.map(move |verb| format!("{resource} {verb}"))
+    let mut pairs: Vec<String> = rules
+        .flat_map(|rule| {
+            let resources = rule.resources.unwrap_or_default();
+            let verbs = rule.verbs;
+            resources.into_iter().flat_map(move |resource| {
+                let verbs = verbs.clone().into_iter();
+                verbs.map(move |verb| format!("{resource} {verb}"))
+            })
         })
-    });
-    let mut pairs: Vec<String> = pairs.collect();
+        .collect();
     pairs.sort();
     pairs
 }

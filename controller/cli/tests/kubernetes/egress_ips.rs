@@ -128,8 +128,10 @@ async fn ports_after_a_loss_of_the_kind(grace_period: Duration, lists: usize) ->
     bed.api().drop_watches();
     eventually("the kind is missing", async || {
         let requests = bed.api().requests();
-        let missing = requests.iter().filter(|one| one.status == 404);
-        let missing = missing.filter(|one| one.path.ends_with("/egressips") && !one.watches);
+        let missing = requests
+            .iter()
+            .filter(|one| one.status == 404)
+            .filter(|one| one.path.ends_with("/egressips") && !one.watches);
         (missing.count() == lists).then_some(())
     })
     .await;

@@ -262,7 +262,7 @@ async fn a_manager_waits_for_that_of_another_namespace() {
     eventually("the second one leads", async || holder_in(&bed, "two").await).await;
     assert_eq!(holder_in(&bed, "one").await, None);
     let log = second.stop().await;
-    let named = log.lines().filter(|line| line.contains("in another namespace holds its lease"));
-    let named: Vec<&str> = named.collect();
+    let named: Vec<&str> =
+        log.lines().filter(|line| line.contains("in another namespace holds its lease")).collect();
     assert!(named.len() == 1 && named[0].contains("one/patchbay-cluster"), "{log}");
 }

@@ -166,8 +166,10 @@ async fn exhausted_subnets_and_taken_addresses_have_events() {
     bed.create_in(&pod("late", json!({}))).await;
     let until_event = async |kind: &str, name: &str, reason: &str| {
         eventually(&format!("an event about {kind} {name}"), async || {
-            let events = events_about(&bed, kind).await.into_iter();
-            let mut events = events.filter(|one| one.0 == name && one.1 == reason);
+            let mut events = events_about(&bed, kind)
+                .await
+                .into_iter()
+                .filter(|one| one.0 == name && one.1 == reason);
             events.next().map(|event| event.2)
         })
         .await
@@ -332,8 +334,10 @@ async fn the_cluster_manager_has_no_permission_that_it_does_not_use() {
         eventually(&format!("mirrors with ports {ports:?}"), async || {
             let all = slices.list(&ListParams::default()).await.unwrap();
             let mirrors = all.iter().filter(|one| one.name_any() != slice.name_any());
-            let found = mirrors.flat_map(|one| one.ports.iter().flatten());
-            let found: Vec<i32> = found.filter_map(|port| port.port).collect();
+            let found: Vec<i32> = mirrors
+                .flat_map(|one| one.ports.iter().flatten())
+                .filter_map(|port| port.port)
+                .collect();
             (found == ports).then_some(())
         })
         .await;

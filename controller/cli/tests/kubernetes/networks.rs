@@ -94,9 +94,8 @@ pub(crate) async fn create_pod(bed: &Testbed, name: &str) -> Pod {
 fn pod_ports(zone: &Zone) -> Vec<(String, Vec<String>)> {
     let mut ports = zone.rows::<LogicalSwitchPort>();
     ports.retain(|port| port.name.starts_with("red.red_red_"));
-    let ports = ports.into_iter();
     let mut ports: Vec<_> =
-        ports.map(|port| (port.name, port.addresses.into_iter().collect())).collect();
+        ports.into_iter().map(|port| (port.name, port.addresses.into_iter().collect())).collect();
     ports.sort();
     ports
 }
@@ -386,13 +385,18 @@ async fn an_object_that_cannot_be_decoded_holds_little_back() {
 /// Reasons and notes of the events about objects of a kind, by name of the object.
 pub(crate) async fn events_about(bed: &Testbed, kind: &str) -> Vec<(String, String, String)> {
     let api = Api::<Event>::namespaced(bed.client.clone(), RED);
-    let events = api.list(&ListParams::default()).await.unwrap().items;
-    let events = events.into_iter().filter_map(|event| {
-        let regarding = event.regarding.filter(|one| one.kind.as_deref() == Some(kind))?;
-        assert!(regarding.uid.is_some() && event.series.is_none());
-        Some((regarding.name?, event.reason?, event.note?))
-    });
-    let mut events: Vec<_> = events.collect();
+    let mut events: Vec<_> = api
+        .list(&ListParams::default())
+        .await
+        .unwrap()
+        .items
+        .into_iter()
+        .filter_map(|event| {
+            let regarding = event.regarding.filter(|one| one.kind.as_deref() == Some(kind))?;
+            assert!(regarding.uid.is_some() && event.series.is_none());
+            Some((regarding.name?, event.reason?, event.note?))
+        })
+        .collect();
     events.sort();
     events
 }
@@ -510,8 +514,7 @@ async fn networks_are_not_written_without_the_flag() {
     create_pod(&bed, "a").await;
     bed.connect().await;
     bed.until_allocated(2).await;
-    let patch = json!({"metadata": {"annotations": {"later": "yes"}}});
-    let patch = Patch::Merge(patch);
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {"later": "yes"}}}));
     let connects = bed.connects();
     connects.patch(CONNECT, &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(subnets(&bed.until_allocated(2).await).len(), 2);

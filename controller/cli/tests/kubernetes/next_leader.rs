@@ -56,9 +56,11 @@ async fn create_secondary(bed: &Testbed, name: &str) {
 async fn until_ids(bed: &Testbed, networks: usize) -> BTreeSet<String> {
     eventually(&format!("ids of {networks} networks"), async || {
         let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();
-        let ids = nads.items.iter();
-        let ids: Vec<String> =
-            ids.filter_map(|nad| nad.annotations().get(NETWORK_ID).cloned()).collect();
+        let ids: Vec<String> = nads
+            .items
+            .iter()
+            .filter_map(|nad| nad.annotations().get(NETWORK_ID).cloned())
+            .collect();
         (ids.len() == networks).then(|| ids.into_iter().collect())
     })
     .await

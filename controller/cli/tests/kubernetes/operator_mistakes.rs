@@ -13,8 +13,7 @@ use crate::zone_database::Zone;
 /// The names of all router ports, and the prefixes of all routes.
 fn state(zone: &Zone) -> Vec<String> {
     let ports = zone.rows::<LogicalRouterPort>().into_iter();
-    let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
-    let routes = routes.map(|route| route.ip_prefix);
+    let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter().map(|route| route.ip_prefix);
     let mut state: Vec<String> = ports.map(|port| port.name).chain(routes).collect();
     state.sort();
     state
@@ -67,8 +66,8 @@ async fn refused_subnets_change_no_row_and_are_named() {
     let before = connected(&bed, &zone).await;
     let both = bed.run("two", true, Some(&zone));
     let (nodes, params) = (bed.nodes(), PatchParams::default());
-    let known = nodes.get("ovn-worker2").await.unwrap();
-    let known = known.metadata.annotations.unwrap()[NODE_SUBNETS].clone();
+    let known =
+        nodes.get("ovn-worker2").await.unwrap().metadata.annotations.unwrap()[NODE_SUBNETS].clone();
     for (subnet, message) in [
         ("0.0.0.0/0", "subnet 0.0.0.0/0 is outside of the network's subnets"),
         ("103.103.0.0/16", "subnet 103.103.0.0/16 is wider than node subnets of the network"),

@@ -124,8 +124,10 @@ async fn objects_that_cannot_be_written_have_an_event() {
         ];
         for (kind, name, reason) in objects {
             eventually(&format!("an event about {kind} {name}"), async || {
-                let events = events_about(&bed, kind).await.into_iter();
-                let mut events = events.filter(|one| one.0 == name && one.1 == reason);
+                let mut events = events_about(&bed, kind)
+                    .await
+                    .into_iter()
+                    .filter(|one| one.0 == name && one.1 == reason);
                 events.find(|one| one.2.starts_with(ORDERED))
             })
             .await;
@@ -139,8 +141,10 @@ async fn objects_that_cannot_be_written_have_an_event() {
         .await;
         for (kind, name, reason) in objects {
             let events = events_about(&bed, kind).await;
-            let own = events.iter().filter(|one| one.0 == name && one.1 == reason);
-            let own = own.filter(|one| one.2.starts_with(ORDERED));
+            let own = events
+                .iter()
+                .filter(|one| one.0 == name && one.1 == reason)
+                .filter(|one| one.2.starts_with(ORDERED));
             assert_eq!(own.count(), 1, "{events:?}");
         }
         manager.stop().await;

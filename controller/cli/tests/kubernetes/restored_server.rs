@@ -76,8 +76,8 @@ async fn objects_are_listed_again_after_a_watch_was_lost_for_long() {
     eventually("no watch can be compared with the server", async || {
         let requests = bed.api().requests();
         let definitions = |path: &str| path.ends_with("/network-attachment-definitions");
-        let failed = requests.iter().filter(|one| one.status == 503);
-        let failed = failed.filter(|one| definitions(&one.path));
+        let failed =
+            requests.iter().filter(|one| one.status == 503).filter(|one| definitions(&one.path));
         (failed.count() >= 2).then_some(())
     })
     .await;
@@ -125,8 +125,10 @@ async fn a_report_that_a_restore_has_changed_is_written_again() {
     let backup = bed.api().back_up();
     let renewals = || {
         let requests = bed.api().requests();
-        let renewals = requests.iter().filter(|one| one.method == "PATCH");
-        let renewals = renewals.filter(|one| one.path.ends_with(&format!("/leases/{name}")));
+        let renewals = requests
+            .iter()
+            .filter(|one| one.method == "PATCH")
+            .filter(|one| one.path.ends_with(&format!("/leases/{name}")));
         renewals.count()
     };
     let before = renewals();

@@ -23,9 +23,12 @@ impl Account {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
-        let request =
-            hyper::Request::builder().method(method).uri(path).header("Content-Type", content);
-        let request = request.body(body.to_string().into_bytes()).unwrap();
+        let request = hyper::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("Content-Type", content)
+            .body(body.to_string().into_bytes())
+            .unwrap();
         match self.0.request_text(request).await {
             Ok(_) => 200,
             Err(kube::Error::Api(status)) => status.code,

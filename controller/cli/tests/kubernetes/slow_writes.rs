@@ -104,8 +104,8 @@ async fn the_answer_that_comes_late_is_reported() {
     create_network(&bed, layer2()).await;
     create_pod(&bed, "a").await;
     eventually("the answer is in an event", async || {
-        let events = events_about(&bed, "Pod").await;
-        let mut events = events.into_iter().filter(|one| one.1 == "ErrorAllocatingPod");
+        let mut events =
+            events_about(&bed, "Pod").await.into_iter().filter(|one| one.1 == "ErrorAllocatingPod");
         events.find(|one| one.2.starts_with("as ordered by the test"))
     })
     .await;
@@ -148,8 +148,7 @@ async fn a_network_whose_definition_has_no_answer_is_not_created() {
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     let network = udns(&bed).get(RED).await.unwrap();
-    let conditions = network.data["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
+    let mut conditions = network.data["status"]["conditions"].as_array().into_iter().flatten();
     assert!(!conditions.any(|one| one["type"] == "NetworkCreated"));
     assert_eq!(requested(&bed), 1);
     let nads = bed.nads(RED).list(&ListParams::default()).await.unwrap();

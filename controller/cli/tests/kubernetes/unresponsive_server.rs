@@ -83,8 +83,8 @@ async fn an_event_without_a_response_does_not_block_others() {
     bed.create(&other).await;
     // The first event is retried, and the others follow.
     eventually("both connects have their events", async || {
-        let events = Api::<Event>::all(bed.client.clone());
-        let events = events.list(&ListParams::default()).await.unwrap();
+        let events =
+            Api::<Event>::all(bed.client.clone()).list(&ListParams::default()).await.unwrap();
         let names: Vec<Option<String>> =
             events.items.into_iter().map(|event| event.regarding?.name).collect();
         let has_event = |connect: &str| names.contains(&Some(connect.to_owned()));

@@ -276,21 +276,19 @@ async fn a_zone_that_starts_keeps_the_rows_of_a_connect_that_is_not_accepted_any
     until_ports(&zone, 6).await;
     bed.until_allocated(2).await;
     let policies = || {
-        let policies = zone.connect_policies().into_iter();
-        let mut policies: Vec<String> = policies.map(|policy| policy.r#match).collect();
+        let mut policies: Vec<String> =
+            zone.connect_policies().into_iter().map(|policy| policy.r#match).collect();
         policies.sort();
         policies
     };
     let before =
-        zone.until("both have policies", |_| Some(policies()).filter(|all| all.len() == 2));
-    let before = before.await;
+        zone.until("both have policies", |_| Some(policies()).filter(|all| all.len() == 2)).await;
     both.stop().await;
 
     // The cluster manager does not run, and the zone remembers nothing.
     let nads = bed.nads("green");
     for nad in nads.list(&ListParams::default()).await.unwrap() {
-        let config = nad.spec.config.as_ref().unwrap();
-        let config = config.replace("104.104.0.0/16", "103.103.0.0/16");
+        let config = nad.spec.config.as_ref().unwrap().replace("104.104.0.0/16", "103.103.0.0/16");
         let patch = Patch::Merge(json!({"spec": {"config": config}}));
         let params = PatchParams::default();
         nads.patch(&nad.name_any(), &params, &patch).await.unwrap();

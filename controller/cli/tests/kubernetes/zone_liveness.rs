@@ -65,8 +65,10 @@ async fn a_zone_that_does_not_connect_a_new_node_keeps_the_condition_from_being_
 
     // A changed subnet changes rows, too.
     let _dead = kill_last(&mut zones).await;
-    let moved = annotations["k8s.ovn.org/node-subnets"].as_str().unwrap();
-    let moved = moved.replace("103.103.2.0/24", "103.103.77.0/24");
+    let moved = annotations["k8s.ovn.org/node-subnets"]
+        .as_str()
+        .unwrap()
+        .replace("103.103.2.0/24", "103.103.77.0/24");
     annotate(&bed, JOINING, &json!({"k8s.ovn.org/node-subnets": moved})).await;
     until_connected(&bed, "Unknown", &expected).await;
     stop(zones).await;

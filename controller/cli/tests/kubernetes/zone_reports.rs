@@ -265,8 +265,10 @@ async fn oddities_are_reported_although_everything_is_connected() {
 /// Number of events about the condition `Connected`.
 async fn connected_events(bed: &Testbed) -> i32 {
     let uid = bed.connected().await.uid();
-    let events = Api::<Event>::namespaced(bed.client.clone(), "default");
-    let events = events.list(&ListParams::default()).await.unwrap();
+    let events = Api::<Event>::namespaced(bed.client.clone(), "default")
+        .list(&ListParams::default())
+        .await
+        .unwrap();
     let of_zones = events.into_iter().filter(|event| {
         let regarding = event.regarding.as_ref();
         let reason = event.reason.as_deref().unwrap_or_default();

@@ -180,9 +180,11 @@ impl ControlPlane {
 
     /// Starts a program with a log of its own.
     fn spawn(&self, name: &str, command: &Command) -> Child {
-        let log = self.folder.join(format!("{name}.log"));
-        let log = fs::File::options().create(true).append(true).open(log);
-        let log = log.unwrap();
+        let log = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.join(format!("{name}.log")))
+            .unwrap();
         let mut child = Command::new("setpriv");
         child
             .args(["--pdeathsig", "KILL", "--"])

@@ -70,8 +70,7 @@ impl Connects {
         for set in &mut wanted.address_sets {
             let row = reader.row(self.tables.address_sets, &set.name);
             let there = row.and_then(|row| row.column("addresses"));
-            let addresses = there.and_then(|there| there.as_set());
-            let addresses = addresses.into_iter().flatten();
+            let addresses = there.and_then(|there| there.as_set()).into_iter().flatten();
             set.addresses.extend(addresses.filter_map(|atom| Some(atom.as_str()?.to_owned())));
         }
     }

@@ -205,8 +205,8 @@ impl Connects {
 
 /// Name of a link's node. `None`: the single link of a layer2 network.
 fn node_name(member: &Member, id: LinkId, reader: &ConnectReader<'_>) -> Option<String> {
-    let id = NodeId::try_new(id.index.into()).ok();
-    let id = id.filter(|_| member.topology == Topology::Layer3)?;
+    let id =
+        NodeId::try_new(id.index.into()).ok().filter(|_| member.topology == Topology::Layer3)?;
     let inputs = reader.read(&Cell::NodeId(id));
     inputs.node_ids().owner(id).map(|node| node.name.clone())
 }

@@ -73,8 +73,9 @@ impl Connects {
             if let (true, Ok(there)) = (retained.is_linked, there) {
                 group.load_balancer.extend(there.load_balancer);
             }
-            let holders = reader.holders(self.tables.switch_groups, row);
-            let holders = holders.map(|switch| switch.name().to_owned());
+            let holders = reader
+                .holders(self.tables.switch_groups, row)
+                .map(|switch| switch.name().to_owned());
             switches.extend(holders.filter(|name| retained.switches.contains(name)));
         }
         let mut added = rows.put(self.tables.groups, &group);

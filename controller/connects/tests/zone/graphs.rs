@@ -97,8 +97,8 @@ fn is_dropped(snapshot: &Snapshot, from: usize, subnet: &str) -> bool {
     let switch = named::<LogicalSwitch>(snapshot, |switch| switch.name == name).unwrap();
     let mut acls: Vec<Acl> = all(snapshot, &switch.acls);
     acls.sort_by_key(|acl| -acl.priority);
-    let sets = snapshot.typed::<AddressSet>();
-    let sets: Vec<AddressSet> = sets.iter().map(|row| row.unwrap().1).collect();
+    let sets: Vec<AddressSet> =
+        snapshot.typed::<AddressSet>().iter().map(|row| row.unwrap().1).collect();
     let decides = |acl: &Acl| {
         let in_set = |set: &AddressSet| {
             acl.r#match.contains(&format!("${} ", set.name)) && set.addresses.contains(subnet)

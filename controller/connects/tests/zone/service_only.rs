@@ -80,8 +80,8 @@ fn a_connectivity_change_between_passes_is_applied() {
 
 #[test]
 fn without_the_action_pass_nothing_is_connected() {
-    let text = nb::SCHEMA_TEXT.replace(", \"pass\"", "").replace(",\"pass\"", "");
-    let text = text.replace("\"pass\",", "");
+    let text =
+        nb::SCHEMA_TEXT.replace(", \"pass\"", "").replace(",\"pass\"", "").replace("\"pass\",", "");
     assert!(!text.contains("\"pass\""));
     let schema = Arc::new(DatabaseSchema::parse(text.as_bytes()).unwrap());
     let mut world = World::with_schema(schema);

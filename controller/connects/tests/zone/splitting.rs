@@ -92,10 +92,10 @@ fn open(snapshot: &Snapshot) -> BTreeSet<(&'static str, String)> {
         let (router, switch) = (format!("{name}_{router}"), format!("{name}_{switch}"));
         let router = routers.iter().find(|row| row.name == router).unwrap();
         let switch = switches.iter().find(|row| row.name == switch).unwrap();
-        let policies = router.policies.iter().map(|row| snapshot.get(*row).unwrap().unwrap());
-        let policies: Vec<_> = policies.collect();
-        let acls = switch.acls.iter().map(|row| snapshot.get(*row).unwrap().unwrap());
-        let mut acls: Vec<Acl> = acls.collect();
+        let policies: Vec<_> =
+            router.policies.iter().map(|row| snapshot.get(*row).unwrap().unwrap()).collect();
+        let mut acls: Vec<Acl> =
+            switch.acls.iter().map(|row| snapshot.get(*row).unwrap().unwrap()).collect();
         acls.sort_by_key(|acl| -acl.priority);
         let others = (0..NETWORKS.len()).filter(|other| *other != place);
         for subnet in others.flat_map(|other| subnets_of(other, 2)) {

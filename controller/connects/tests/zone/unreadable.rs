@@ -124,8 +124,11 @@ fn routes_are_retained_while_subnets_cannot_be_read() {
 fn routes_to_lost_subnets_stay_until_the_node_has_other_ones_or_goes() {
     let mut world = connected(CONNECTIVITY[0]);
     let routes = |world: &World| {
-        let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
-        let mut routes: Vec<String> = routes.map(|route| route.ip_prefix).collect();
+        let mut routes: Vec<String> = world
+            .rows::<LogicalRouterStaticRoute>()
+            .into_iter()
+            .map(|route| route.ip_prefix)
+            .collect();
         routes.sort();
         routes
     };
@@ -191,8 +194,10 @@ fn refused_subnets_change_no_row_and_are_named() {
 #[test]
 fn routes_to_refused_subnets_are_removed() {
     let prefixes = |world: &World| {
-        let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
-        let routes = routes.filter(|route| route.ip_prefix.ends_with(".7.0/24"));
+        let routes = world
+            .rows::<LogicalRouterStaticRoute>()
+            .into_iter()
+            .filter(|route| route.ip_prefix.ends_with(".7.0/24"));
         routes.count()
     };
     let mut world = connected(CONNECTIVITY[0]);

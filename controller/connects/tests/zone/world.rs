@@ -234,8 +234,10 @@ impl World {
     /// `10.x.<id>.0/24`.
     pub(crate) fn add_node(&mut self, name: &str, id: i64) -> &mut Node {
         let subnets = self.networks.values().map(|network| {
-            let subnet = network.pod_subnets[0].cidr.to_string();
-            let subnet = subnet.replace(".0.0/16", &format!(".{}.0/24", id % 256));
+            let subnet = network.pod_subnets[0]
+                .cidr
+                .to_string()
+                .replace(".0.0/16", &format!(".{}.0/24", id % 256));
             (network.name.clone(), vec![subnet.parse().unwrap()])
         });
         self.inputs.put_node(Node {

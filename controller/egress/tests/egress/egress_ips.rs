@@ -327,10 +327,8 @@ async fn each_pair_of_ranges_of_a_network_has_a_policy() {
             ("10.11", "10.10"),
             ("10.11", "10.11"),
             ("10.11", "100.64"),
-        ];
-        let expected = expected.map(|(from, to)| {
-            format!("{router} ip4.src == {from}.0.0/16 && ip4.dst == {to}.0.0/16")
-        });
+        ]
+        .map(|(from, to)| format!("{router} ip4.src == {from}.0.0/16 && ip4.dst == {to}.0.0/16"));
         assert_eq!(found, expected);
     }
 }

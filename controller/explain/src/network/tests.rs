@@ -78,8 +78,7 @@ fn explained(
     let networks = networks(topology);
     let network = networks.by_name("net").unwrap();
     let subnets = format!(r#"{{"{topology}_7":{{"ipv4":"192.168.0.0/24"}}}}"#);
-    let zones = zones(network);
-    let zones = zones.into_iter().map(|(zone, view)| (zone.to_owned(), view));
+    let zones = zones(network).into_iter().map(|(zone, view)| (zone.to_owned(), view));
     let state = ConnectState {
         name: "c",
         accepted: Some((true, String::new())),

@@ -26,8 +26,7 @@ pub(crate) fn describe(error: &Error) -> String {
             "the API server rejected the credentials (401 Unauthorized): the token or certificate may have expired".to_owned()
         }
         Error::Api(status) if status.code == 429 => {
-            let wait = retry_after(error).unwrap_or(DEFAULT_THROTTLE_DELAY);
-            let wait = wait.as_secs();
+            let wait = retry_after(error).unwrap_or(DEFAULT_THROTTLE_DELAY).as_secs();
             format!("the API server throttles requests and asks to wait {wait} s: {} (429)", status.message)
         }
         Error::Api(status) => format!("{} ({})", status.message, status.code),

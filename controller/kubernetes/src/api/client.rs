@@ -197,11 +197,17 @@ mod tests {
                 (r#"503 Service Unavailable and an HTML page "before Service down now""#, 503),
             ),
         ] {
-            let body = Body::from(page.as_bytes().to_vec()).map_err(BoxError::from);
-            let body: Box<DynBody> = Box::new(body);
-            let response = Response::builder().status(code);
-            let response = response.header(CONTENT_TYPE, "Text/HTML; charset=utf-8");
-            let response = to_api_response(response.body(body).unwrap()).await.unwrap();
+            let body: Box<DynBody> =
+                Box::new(Body::from(page.as_bytes().to_vec()).map_err(BoxError::from));
+            let response = to_api_response(
+                Response::builder()
+                    .status(code)
+                    .header(CONTENT_TYPE, "Text/HTML; charset=utf-8")
+                    .body(body)
+                    .unwrap(),
+            )
+            .await
+            .unwrap();
             assert_eq!(response.status().as_u16(), expected.1);
             let status = response.into_body().collect().await.unwrap().to_bytes();
             let (message, code, _) = parsed(serde_json::from_slice(&status).unwrap());

@@ -60,8 +60,7 @@ impl Api {
 
     /// Lists one page of objects. Returns them, and the size of the page in bytes.
     pub(crate) async fn list(&self, params: &ListParams) -> Result<(ObjectList<Value>, usize)> {
-        let request = self.request().list(params);
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let request = self.request().list(params).map_err(kube::Error::BuildRequest)?;
         let text = self.client.request_text(request).await?;
         let listed = serde_json::from_str(&text).map_err(kube::Error::SerdeError)?;
         Ok((listed, text.len()))
@@ -81,8 +80,7 @@ impl Api {
         params: &WatchParams,
         version: &str,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>>> + use<>> {
-        let request = self.request().watch(params, version);
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let request = self.request().watch(params, version).map_err(kube::Error::BuildRequest)?;
         self.client.request_events(request).await
     }
 
@@ -115,8 +113,7 @@ impl Api {
 
     /// Deletes an object, or marks it as deleted while it has finalizers.
     pub(crate) async fn delete(&self, name: &str, params: &DeleteParams) -> Result<()> {
-        let request = self.request().delete(name, params);
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let request = self.request().delete(name, params).map_err(kube::Error::BuildRequest)?;
         self.client.request_text(request).await.map(drop)
     }
 
@@ -134,9 +131,12 @@ impl Api {
 pub(crate) fn identity_of(object: &Value) -> ObjectMeta {
     let metadata = &object["metadata"];
     let text = |field: &str| metadata[field].as_str().map(str::to_owned);
-    let annotations = metadata["annotations"].as_object().into_iter().flatten();
-    let annotations = annotations.filter_map(|(key, value)| Some((key, value.as_str()?)));
-    let annotations = annotations.map(|(key, value)| (key.clone(), value.to_owned()));
+    let annotations = metadata["annotations"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key, value.as_str()?)))
+        .map(|(key, value)| (key.clone(), value.to_owned()));
     ObjectMeta {
         annotations: Some(annotations.collect()),
         name: text("name"),

@@ -36,8 +36,8 @@ impl<K: InventoryKind> TolerantObject<K> {
                 return Self(Ok(known));
             }
         }
-        let metadata = ObjectMeta::deserialize(&object["metadata"]);
-        let metadata = metadata.unwrap_or_else(|_| requests::identity_of(&object));
+        let metadata = ObjectMeta::deserialize(&object["metadata"])
+            .unwrap_or_else(|_| requests::identity_of(&object));
         let status = object["status"].clone();
         let raw = object.clone();
         let (known, violations) = K::decode_strictly(object);
@@ -84,8 +84,7 @@ mod tests {
     #[test]
     fn unknown_fields_are_dropped() {
         let subnet = json!({"cidr": "10.0.0.0/8", "networkPrefix": 24, "later": {"a": 1}});
-        let object = received(&json!({"description": "x", "connectSubnets": [subnet]})).0;
-        let object = object.unwrap();
+        let object = received(&json!({"description": "x", "connectSubnets": [subnet]})).0.unwrap();
         assert_eq!(object.spec.connectivity, [Connectivity::PodNetwork]);
         assert_eq!(object.spec.connect_subnets[0].network_prefix, 24);
         assert!(object.status.is_some());

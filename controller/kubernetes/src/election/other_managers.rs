@@ -74,8 +74,7 @@ impl OtherManagers {
             }
             let name = format!("{namespace}/{}", lease.name_any());
             let spec = lease.spec.unwrap_or_default();
-            let former = self.observed.remove(&name);
-            let former = former.filter(|(known, _)| *known == spec);
+            let former = self.observed.remove(&name).filter(|(known, _)| *known == spec);
             let since = former.map_or_else(Instant::now, |(_, since)| since);
             let holder = spec.holder_identity.as_deref().unwrap_or_default();
             if !holder.is_empty() && since.elapsed() < duration_of(&spec) {

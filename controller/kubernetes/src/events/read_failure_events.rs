@@ -56,8 +56,7 @@ impl KindWatch {
 /// There are none while all of them fail for a passing cause: the API server is away. All zones would
 /// emit the events once it is back.
 fn problems(watches: &[KindWatch]) -> BTreeSet<String> {
-    let failures = watches.iter().map(|watch| (watch, (watch.failure)()));
-    let failures: Vec<_> = failures.collect();
+    let failures: Vec<_> = watches.iter().map(|watch| (watch, (watch.failure)())).collect();
     let has_success = failures.iter().any(|(_, failure)| failure.is_none());
     let counting = failures.into_iter().filter_map(|(watch, failure)| {
         let (failure, is_listed) = failure?;

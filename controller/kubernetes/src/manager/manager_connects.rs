@@ -88,8 +88,10 @@ impl ManagerConnects {
             .iter()
             .map(|(key, connect)| readable(inventory, key, &connect.object))
             .collect();
-        let ids = inventory.nodes.iter();
-        let ids = ids.filter_map(|(key, node)| Some((key.name.as_str(), node_id(&node.object)?)));
+        let ids = inventory
+            .nodes
+            .iter()
+            .filter_map(|(key, node)| Some((key.name.as_str(), node_id(&node.object)?)));
         let objects = ClusterObjects::new(
             &networks,
             objects(nads),

@@ -164,8 +164,7 @@ impl ManagerTerm {
             }
             let networks = self.networks.as_ref();
             let deadline = networks.and_then(NetworkManager::next_deadline).map(until);
-            let times = retry.into_iter().chain(deadline);
-            let times = times.chain(self.writes.time_to_expiry());
+            let times = retry.into_iter().chain(deadline).chain(self.writes.time_to_expiry());
             let retry = times.chain(self.passing.time_to_report()).min();
             let event_due = self.condition_events.next_due();
             cause = tokio::select! {
@@ -278,8 +277,11 @@ impl ManagerTerm {
             .filter_map(object_problem)
             .chain(outcome.refused_problems());
         self.events.update(of_objects.collect(), &before);
-        let problems = lasting.into_iter().chain(undecoded).chain(warnings);
-        let problems = problems.chain(outcome.failures.iter().cloned());
+        let problems = lasting
+            .into_iter()
+            .chain(undecoded)
+            .chain(warnings)
+            .chain(outcome.failures.iter().cloned());
         self.problems.update(problems, &outcome.conflicts);
         outcome
     }
@@ -342,10 +344,10 @@ impl ManagerTerm {
 
 /// Refused writes of a kind, in the order of the objects.
 fn refused_writes(outcome: &WriteOutcome, kind: &str) -> Vec<RefusedWrite> {
-    let refused = outcome
+    let mut refused: Vec<_> = outcome
         .refused_of(kind)
-        .map(|one| RefusedWrite { key: one.key.clone(), message: one.message.clone() });
-    let mut refused: Vec<_> = refused.collect();
+        .map(|one| RefusedWrite { key: one.key.clone(), message: one.message.clone() })
+        .collect();
     refused.sort_by(|one, other| one.key.cmp(&other.key));
     refused
 }

@@ -152,8 +152,7 @@ pub(crate) fn project_report(object: ConfigMap) -> Option<Arc<WatchedZoneReport>
                 None
             }
         }
-    });
-    let connects = connects.collect();
+    }).collect();
     Some(Arc::new(WatchedZoneReport { zone, connects }))
 }
 

@@ -71,8 +71,10 @@ impl ConnectedNetworks {
 
     /// Problems of attachment definitions and of annotations of nodes, one line each.
     pub(crate) fn problems(&self) -> impl Iterator<Item = String> {
-        let problems = self.networks.problems().iter();
-        let problems = problems
+        let problems = self
+            .networks
+            .problems()
+            .iter()
             .map(|(nad, problem)| format!("network attachment definition {nad}: {problem}"));
         let unreadable = self.unreadable().values().flatten();
         problems.chain(unreadable.map(|one| one.message.clone()))

@@ -208,8 +208,7 @@ impl<V: Clone + PartialEq> ListWatch<V> {
         let (mut undecodable, mut progress) = (BTreeSet::new(), ListProgress::default());
         self.store.begin_list();
         loop {
-            let listed = self.api.list(&page);
-            let listed = with_timeout(self.timing.request_timeout, listed).await;
+            let listed = with_timeout(self.timing.request_timeout, self.api.list(&page)).await;
             let (listed, bytes) = match listed {
                 Err(error) if shrink_page(&mut page, &error) => continue,
                 listed => listed?,
@@ -226,8 +225,9 @@ impl<V: Clone + PartialEq> ListWatch<V> {
             }
             if !next_page(&mut page, &listed.metadata, size)? {
                 let version = listed.metadata.resource_version;
-                let version = version.filter(|version| !version.is_empty());
-                let version = version.ok_or(WatchError::NoResourceVersion)?;
+                let version = version
+                    .filter(|version| !version.is_empty())
+                    .ok_or(WatchError::NoResourceVersion)?;
                 self.store.complete_list();
                 self.undecodable.retain(|key, _| undecodable.contains(key));
                 return Ok(version);

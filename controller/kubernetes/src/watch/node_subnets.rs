@@ -129,15 +129,15 @@ impl AnyObject for PackedNode {
         inventory: &mut Inventory,
         connected: &ConnectedParts,
     ) {
-        let subnets = self.subnets.as_ref();
-        let subnets = subnets.map(|one| json!(one.unpack(&connected.networks)).to_string());
+        let subnets =
+            self.subnets.as_ref().map(|one| json!(one.unpack(&connected.networks)).to_string());
         let annotations = [
             (NODE_ID, self.id.as_ref().map(ToString::to_string)),
             (NODE_CHASSIS_ID, self.chassis.as_ref().map(ToString::to_string)),
             (NODE_SUBNETS, subnets),
-        ];
-        let annotations = annotations.into_iter();
-        let annotations = annotations.filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        ]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)));
         let metadata = ObjectMeta {
             name: Some(key.name.clone()),
             uid: self.uid.as_ref().map(ToString::to_string),

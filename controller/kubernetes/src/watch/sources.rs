@@ -300,8 +300,7 @@ impl ObjectSources {
     /// Waits until the objects of these kinds are listed again, whatever watches have shown. It does
     /// not wait for a separate kind whose lists fail.
     pub(crate) async fn list_again(&mut self, kinds: &[&str]) -> Result<(), WatchEnded> {
-        let listed = self.kinds.iter_mut();
-        let listed = listed.filter(|one| kinds.contains(&one.kind));
+        let listed = self.kinds.iter_mut().filter(|one| kinds.contains(&one.kind));
         try_join_all(listed.map(KindSource::list_again)).await.map(drop)
     }
 

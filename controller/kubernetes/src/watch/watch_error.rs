@@ -109,8 +109,7 @@ mod tests {
             assert_eq!(WatchError::ErrorEvent(status.boxed()).requires_relist(), expected);
         }
         assert!(!WatchError::NoResourceVersion.requires_relist());
-        let garbage = serde_json::from_str::<Value>("<html>").unwrap_err();
-        let garbage = kube::Error::SerdeError(garbage);
+        let garbage = kube::Error::SerdeError(serde_json::from_str::<Value>("<html>").unwrap_err());
         assert!(WatchError::Request(garbage).requires_relist());
     }
 }

@@ -313,8 +313,11 @@ mod tests {
         assert_eq!(spec.host_network, None);
         let ports = spec.containers[0].ports.as_ref().unwrap();
         assert_eq!(ports.last().unwrap().container_port, 80);
-        let fields = reasons.iter().filter_map(|reason| reason.split_once(": "));
-        let fields: BTreeSet<&str> = fields.map(|(field, _)| field).collect();
+        let fields: BTreeSet<&str> = reasons
+            .iter()
+            .filter_map(|reason| reason.split_once(": "))
+            .map(|(field, _)| field)
+            .collect();
         let port = "spec.containers[0].ports[0].containerPort";
         assert_eq!(fields, BTreeSet::from(["spec.hostNetwork", port]));
     }

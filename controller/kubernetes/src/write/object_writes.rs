@@ -110,8 +110,8 @@ impl ObjectWrites {
     ) where
         K: InventoryKind + Debug + Serialize + Send + Sync + 'static,
     {
-        let changes = K::objects(after).changes_since(K::objects(before));
-        let changes = changes
+        let changes = K::objects(after)
+            .changes_since(K::objects(before))
             .map(|change| Versions { old: change.former, new: change.current })
             .filter(Versions::differ);
         let (gone, kept): (Vec<_>, Vec<_>) = changes.partition(|change| change.new.is_none());
@@ -145,8 +145,7 @@ impl ObjectWrites {
             let metas = change.old.zip(change.new);
             metas.is_some_and(|(old, new)| old.object.meta() == new.object.meta())
         };
-        let changes = refused.filter(Versions::differ).filter(has_same_meta);
-        let changes: Vec<_> = changes.collect();
+        let changes: Vec<_> = refused.filter(Versions::differ).filter(has_same_meta).collect();
         self.write_changes(changes, ObjectPart::RefusedStatus, outcome).await;
     }
 

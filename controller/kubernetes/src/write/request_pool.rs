@@ -117,8 +117,9 @@ impl<A: Send> RequestPool<A> {
     /// Waits for an answer, or until a request becomes slow.
     pub(crate) async fn progress(&mut self) -> Progress<A> {
         let now = Instant::now();
-        let slow_from = self.running.values().map(|running| running.slow_from);
-        let Some(slow_from) = slow_from.filter(|from| now < *from).min() else {
+        let Some(slow_from) =
+            self.running.values().map(|running| running.slow_from).filter(|from| now < *from).min()
+        else {
             return Progress::Idle;
         };
         tokio::select! {

@@ -87,8 +87,7 @@ impl WriteOutcome {
 
     /// Notes that an object is not written, which its owners report as complete otherwise.
     pub(crate) fn fail_owners(&mut self, meta: &ObjectMeta) {
-        let owners = meta.owner_references.iter().flatten();
-        let owners = owners.map(|owner| owner.uid.clone());
+        let owners = meta.owner_references.iter().flatten().map(|owner| owner.uid.clone());
         self.failed_owners.extend(owners);
     }
 

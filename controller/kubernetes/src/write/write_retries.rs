@@ -100,8 +100,10 @@ impl WriteRetries {
     /// The answer of the API server that it cannot write the object, if the writes have failed for
     /// [`LASTING_FAILURE`].
     pub(crate) fn lasting_answer(&self, object: &(&'static str, ObjectKey)) -> Option<&str> {
-        let failed = self.0.get(object);
-        let failed = failed.filter(|one| one.is_answer && one.since.elapsed() >= LASTING_FAILURE);
+        let failed = self
+            .0
+            .get(object)
+            .filter(|one| one.is_answer && one.since.elapsed() >= LASTING_FAILURE);
         failed.map(|failed| &*failed.error)
     }
 

@@ -75,9 +75,8 @@ impl ZoneConnects {
         self.summaries.retain(|connect, _| is_there(connect));
         self.rejections.retain(|connect, _| is_there(connect));
         let seen = Seen { connects, connected };
-        let rejected = outcome.rejections.iter();
         let rejected: BTreeMap<&str, &OpError> =
-            rejected.filter_map(|one| one.rejected_connect()).collect();
+            outcome.rejections.iter().filter_map(|one| one.rejected_connect()).collect();
         for (connect, error) in &rejected {
             self.record_rejection(connect, error, seen);
         }

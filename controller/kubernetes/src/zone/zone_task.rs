@@ -69,8 +69,8 @@ impl ZoneTask {
     /// # Errors
     /// A task that this one depends on has ended.
     pub(crate) async fn run(mut self) -> Result<Infallible, ZoneTaskError> {
-        let client = northbound_client::connect(&self.config, self.timing);
-        let client = self.reachability.wait_for(client).await;
+        let client =
+            self.reachability.wait_for(northbound_client::connect(&self.config, self.timing)).await;
         // An incomplete set of objects would look like deletions.
         self.sources.ready().await?;
         let northbound = Remote::of_client(client.clone(), self.timing.request_timeout)?;
@@ -148,8 +148,8 @@ impl ZoneWork {
                     Some(backoff.next_delay())
                 }
             };
-            let times = retry.into_iter().chain(self.time_to_removal());
-            let times = times.chain(self.writes.time_to_expiry());
+            let times =
+                retry.into_iter().chain(self.time_to_removal()).chain(self.writes.time_to_expiry());
             let retry = times.chain(self.passing.time_to_report()).min();
             tokio::select! {
                 ready = self.sources.wait_for_work(&timing, retry) => ready?,
@@ -199,19 +199,20 @@ impl ZoneWork {
         if self.writes_networks {
             self.write_addresses(&mut cluster, &mut outcome).await;
         }
-        let rows = self.rows.reconcile_watched(&cluster);
-        let rows = self.writes.go_on_during(rows).await?;
+        let rows = self.writes.go_on_during(self.rows.reconcile_watched(&cluster)).await?;
         let (zone, connected) = (self.rows.zone(), self.sources.connected());
         self.connects.update(zone, &rows, &cluster.inventory, connected);
-        let rejections = rows.rejections.iter();
-        let rejections = rejections.map(|error| format!("rows are not committed: {error}"));
+        let rejections =
+            rows.rejections.iter().map(|error| format!("rows are not committed: {error}"));
         outcome.failures.extend(rejections);
         self.next_removal = rows.next_removal;
         let node = watched_nodes.named(self.rows.zone());
         let lasting = self.report_problems(&rows, &cluster.inventory, node, &outcome);
         let failures = outcome.failures.iter().cloned();
-        let others = failures.chain(undecoded).chain(rows.warnings);
-        let others = others.chain(self.sources.connected().problems());
+        let others = failures
+            .chain(undecoded)
+            .chain(rows.warnings)
+            .chain(self.sources.connected().problems());
         self.problems.update(lasting.into_iter().chain(others), &outcome.conflicts);
         Ok(outcome)
     }
@@ -224,8 +225,9 @@ impl ZoneWork {
         node: Option<&Node>,
         outcome: &WriteOutcome,
     ) -> BTreeSet<String> {
-        let allocation = self.allocator.problems();
-        let allocation = allocation
+        let allocation = self
+            .allocator
+            .problems()
             .map(|problem| ReportedProblem::from(problem).with_reason(ERROR_ALLOCATING_POD));
         let mut of_pods: BTreeSet<ReportedProblem> = allocation.collect();
         let mut of_objects = BTreeSet::new();
@@ -241,8 +243,12 @@ impl ZoneWork {
         } else {
             BTreeSet::new()
         };
-        let lines = of_pods.iter().chain(&of_objects).chain(&of_node);
-        let lines = lines.map(ToString::to_string).chain(network_problems(rows));
+        let lines = of_pods
+            .iter()
+            .chain(&of_objects)
+            .chain(&of_node)
+            .map(ToString::to_string)
+            .chain(network_problems(rows));
         let lasting = self.passing.lasting(lines.collect());
         for problems in [&mut of_pods, &mut of_objects, &mut of_node] {
             problems.retain(|problem| lasting.contains(&problem.to_string()));
@@ -319,8 +325,7 @@ fn node_problems(
         FieldProblem::of_annotation(NODE_CHASSIS_ID, reason)
     });
     let annotations = node.and_then(|node| node.metadata.annotations.as_ref());
-    let unreadable = unreadable_annotations(annotations).into_iter();
-    let unreadable = unreadable.map(|(annotation, reason)| {
+    let unreadable = unreadable_annotations(annotations).into_iter().map(|(annotation, reason)| {
         FieldProblem::of_annotation(annotation, format!("cannot be read: {reason}"))
     });
     let problems = held.into_iter().chain(unreadable);
@@ -329,7 +334,7 @@ fn node_problems(
 
 /// Networks without rows in the zone. A node without a chassis id is a problem of its own.
 fn network_problems(outcome: &ZoneOutcome) -> impl Iterator<Item = String> {
-    let networks = outcome.skipped_networks.iter();
-    let networks = networks.filter(|skipped| skipped.reason != SkipReason::NoChassisId);
+    let networks =
+        outcome.skipped_networks.iter().filter(|skipped| skipped.reason != SkipReason::NoChassisId);
     networks.map(|skipped| format!("network {}: {}", skipped.network, skipped.reason))
 }

@@ -112,9 +112,11 @@ impl Lab {
         for (name, zone) in &mut self.zones {
             // Planning does not wait, and the caller may have to drop this future.
             yield_now().await;
-            let outcome = zone.reconciler.reconcile(cluster).await;
-            let outcome =
-                outcome.map_err(|source| LabError::Zone { zone: name.clone(), source })?;
+            let outcome = zone
+                .reconciler
+                .reconcile(cluster)
+                .await
+                .map_err(|source| LabError::Zone { zone: name.clone(), source })?;
             self.warnings.extend(warnings_of(name, &outcome));
             zone.outcome = outcome;
             if !keeps_plans {
@@ -126,8 +128,12 @@ impl Lab {
         }
         self.place_pods(cluster);
         for (name, zone) in &mut self.zones {
-            let devices = self.pods.iter().filter(|pod| pod.pod.node == *name);
-            let devices: Vec<Device> = devices.map(|pod| pod.device.clone()).collect();
+            let devices: Vec<Device> = self
+                .pods
+                .iter()
+                .filter(|pod| pod.pod.node == *name)
+                .map(|pod| pod.device.clone())
+                .collect();
             zone.node.write_devices(&devices).await?;
         }
         Ok(())

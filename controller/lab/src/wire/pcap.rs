@@ -36,8 +36,7 @@ impl Pcap {
 
     /// Appends a frame with the present time.
     pub(crate) fn append(&mut self, frame: &[u8]) -> io::Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let length = (frame.len() as u32).to_ne_bytes();
         self.file.write_all(&(now.as_secs() as u32).to_ne_bytes())?;
         self.file.write_all(&now.subsec_micros().to_ne_bytes())?;

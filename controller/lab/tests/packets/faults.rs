@@ -52,8 +52,7 @@ impl Streams {
     /// computes all flows anew, and a busy machine loses packets of its node meanwhile.
     async fn assert_connected_again(self) {
         for (from, to, stream) in self.0 {
-            let report = stream.stop_when(true, RECOVERY, LAST_ANSWERS).await;
-            let report = report.unwrap();
+            let report = stream.stop_when(true, RECOVERY, LAST_ANSWERS).await.unwrap();
             assert!(report.answered.last() > report.unanswered.last(), "{from} {to}: {report:?}");
         }
     }
@@ -188,8 +187,7 @@ async fn ovsdb_server_serves_a_lab_and_may_be_killed() {
     let all = ["blue", "green", "red"];
     let connected = networks() + &connect("c", &all, "192.168.0.0/16", "PodNetwork");
     let server = DatabaseServer::OvsdbServer;
-    let lab = Lab::start_with(server, release, &cluster(&networks())).await;
-    let mut lab = lab.unwrap();
+    let mut lab = Lab::start_with(server, release, &cluster(&networks())).await.unwrap();
     let programs = lab.programs("n1").unwrap();
     let names: Vec<&str> = programs.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["ovn-northd", "ovs-vswitchd", "ovn-controller", "ovsdb-server"]);

@@ -50,17 +50,19 @@ impl OwnRows {
         let lab = Lab::start(release, &cluster(&manifests())).await.unwrap();
         let snapshot = lab.northbound("n1").unwrap();
         let rows: Vec<_> = snapshot.typed::<LogicalSwitchPort>().iter().flatten().collect();
-        let ports = ["blue-1", "blue-2", "green-1", "green-2"].map(|pod| {
-            let suffix = format!("_{pod}");
-            let (_, row) = rows.iter().find(|(_, row)| row.name.ends_with(&suffix)).unwrap();
-            let port = LogicalSwitchPort {
-                name: row.name.clone(),
-                addresses: row.addresses.clone(),
-                ..LogicalSwitchPort::default()
-            };
-            (pod, port)
-        });
-        let ports = ports.into_iter().collect();
+        let ports = ["blue-1", "blue-2", "green-1", "green-2"]
+            .map(|pod| {
+                let suffix = format!("_{pod}");
+                let (_, row) = rows.iter().find(|(_, row)| row.name.ends_with(&suffix)).unwrap();
+                let port = LogicalSwitchPort {
+                    name: row.name.clone(),
+                    addresses: row.addresses.clone(),
+                    ..LogicalSwitchPort::default()
+                };
+                (pod, port)
+            })
+            .into_iter()
+            .collect();
         Some(Self { lab, ports })
     }
 

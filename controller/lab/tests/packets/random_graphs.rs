@@ -235,8 +235,7 @@ async fn compare(lab: &Lab, cluster: &Cluster, graph: &Graph, seed: u64) -> Vec<
     for question in traced.into_iter().take(TRACED) {
         let (from, to) = (&question.from, &question.to);
         let family = Some(question.family);
-        let diagnosis = lab.diagnose(from, to, question.protocol, family).await;
-        let diagnosis = diagnosis.unwrap();
+        let diagnosis = lab.diagnose(from, to, question.protocol, family).await.unwrap();
         let target = lab.pods().find(|pod| pod.name == *to).unwrap();
         if diagnosis.is_delivered_by_flows(&target.port) != question.is_promised {
             differences.push(format!("{}: ovn-trace: {diagnosis}", title(question)));
@@ -287,8 +286,10 @@ fn shared_services(cluster: &Cluster) -> BTreeSet<(String, String)> {
     let pairs = shared.flat_map(|connect| {
         let owners = connect.subnets.owners();
         let connected = owners.filter_map(|owner| networks.by_id(owner.network_id));
-        let names = connected.flat_map(|network| network.namespaces.iter());
-        let names: Vec<String> = names.map(ToString::to_string).collect();
+        let names: Vec<String> = connected
+            .flat_map(|network| network.namespaces.iter())
+            .map(ToString::to_string)
+            .collect();
         let pairs = names
             .iter()
             .flat_map(|one| names.iter().map(move |other| (one.clone(), other.clone())));

@@ -175,8 +175,7 @@ async fn compare(scenario: &Scenario, phase: &Phase, lab: &Lab, cluster: &Cluste
     differences.extend(packet_differences(lab, questions).await);
     for answer in &phase.answers {
         let from = lab.find_pod(&answer.from).unwrap();
-        let protocol = answer.protocol.as_deref().unwrap_or("icmp");
-        let protocol: Protocol = protocol.parse().unwrap();
+        let protocol: Protocol = answer.protocol.as_deref().unwrap_or("icmp").parse().unwrap();
         let asked = if let Some(service) = answer.to.strip_prefix(SERVICE) {
             let service = lab.find_service(cluster, service).unwrap();
             let ask = async || lab.ask_service(&from, &service, protocol, None).await;
@@ -231,8 +230,8 @@ async fn exchange(
 
 /// Questions of all pairs in all protocols and common families, with the expected answers.
 fn pair_questions(scenario: &Scenario, phase: &Phase, lab: &Lab) -> Vec<Question> {
-    let protocols = scenario.protocols.iter().filter(|_| phase.pairs);
-    let protocols = protocols.map(|text| text.parse().unwrap());
+    let protocols =
+        scenario.protocols.iter().filter(|_| phase.pairs).map(|text| text.parse().unwrap());
     let of_pairs = protocols.flat_map(|protocol| {
         lab.pairs()
             .flat_map(move |(from, to)| questions(from, to, protocol, phase.is_joined(from, to)))

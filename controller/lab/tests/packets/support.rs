@@ -167,8 +167,7 @@ pub(crate) fn row_differences(lab: &Lab, questions: &[Question]) -> Vec<String> 
     let rows = lab.rows();
     let differences = questions.iter().filter_map(|question| {
         let (from, to) = (&question.from, &question.to);
-        let course = rows.diagnose(from, to, question.protocol, Some(question.family));
-        let course = course.unwrap();
+        let course = rows.diagnose(from, to, question.protocol, Some(question.family)).unwrap();
         let obstacle = course.obstacle();
         (obstacle.is_none() != question.is_promised)
             .then(|| format!("{}: rows: {obstacle:?}", title(question)))

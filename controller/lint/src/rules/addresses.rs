@@ -21,8 +21,7 @@ pub(super) fn wrong_family(cluster: &Cluster<'_>, report: &mut Report) {
             };
             let message =
                 format!("Pod {}/{}: {reason}; it gets no address.", pod.namespace, pod.name);
-            let draft = report.about(pod.sourced);
-            let draft = draft.field(format!("metadata.annotations[{key}]"));
+            let draft = report.about(pod.sourced).field(format!("metadata.annotations[{key}]"));
             draft.found(message, "Use ipv4 or ipv6, a family of the subnet.");
         }
     }

@@ -77,8 +77,8 @@ pub(super) fn shared_provider(cluster: &Cluster<'_>, report: &mut Report) {
                     "Provider {provider} is claimed by {} and {}; which of them a pod gets is chance.",
                     first.name, subnet.name
                 );
-                let draft = report.about(subnet.sourced).other(first.sourced);
-                let draft = draft.field("spec.provider");
+                let draft =
+                    report.about(subnet.sourced).other(first.sourced).field("spec.provider");
                 draft.found(message, "Give each subnet its own NetworkAttachmentDefinition.");
             }
         }
@@ -152,8 +152,11 @@ pub(super) fn foreign_definition(cluster: &Cluster<'_>, report: &mut Report) {
                  namespace {namespace}.",
                 attachment.name, subnet.name, vpc.name
             );
-            let draft = report.about(attachment.sourced).other(subnet.sourced);
-            let draft = draft.other(vpc.sourced).field("metadata.namespace");
+            let draft = report
+                .about(attachment.sourced)
+                .other(subnet.sourced)
+                .other(vpc.sourced)
+                .field("metadata.namespace");
             draft.found(message, "Move the definition to a namespace of the VPC.");
         }
     }
@@ -197,8 +200,7 @@ pub(super) fn missing_outside(cluster: &Cluster<'_>, report: &mut Report) {
                  which does not exist; the gateway's outside is never attached.",
                 name_of(gateway)
             );
-            let draft = report.about(gateway).other(subnet.sourced);
-            let draft = draft.field("spec.externalSubnets");
+            let draft = report.about(gateway).other(subnet.sourced).field("spec.externalSubnets");
             draft.found(
                 message,
                 format!("Create it, or set provider: <definition>.<namespace> in Subnet {name}."),

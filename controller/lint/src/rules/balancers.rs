@@ -132,9 +132,13 @@ fn all_claims<'a>(cluster: &Cluster<'a>) -> Vec<Claim<'a>> {
         let Some(spec) = &service.object.spec else {
             continue;
         };
-        let addresses = spec.cluster_ips.iter().flatten().chain(&spec.cluster_ip);
-        let mut addresses: Vec<&String> =
-            addresses.filter(|ip| ip.parse::<IpAddr>().is_ok()).collect();
+        let mut addresses: Vec<&String> = spec
+            .cluster_ips
+            .iter()
+            .flatten()
+            .chain(&spec.cluster_ip)
+            .filter(|ip| ip.parse::<IpAddr>().is_ok())
+            .collect();
         addresses.sort_unstable();
         addresses.dedup();
         for address in addresses {

@@ -38,8 +38,11 @@ fn name_servers(subnet: &SubnetView<'_>) -> Vec<(&'static str, IpAddr)> {
     let mut servers = Vec::new();
     for (field, text) in fields {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-        let values = text.split(',').filter_map(|option| option.split_once('='));
-        let values = values.filter(|(key, _)| *key == "dns_server").map(|(_, value)| value);
+        let values = text
+            .split(',')
+            .filter_map(|option| option.split_once('='))
+            .filter(|(key, _)| *key == "dns_server")
+            .map(|(_, value)| value);
         for value in values {
             let addresses = value.trim_matches(['{', '}']).split(';');
             servers.extend(addresses.filter_map(|text| Some((field, text.parse().ok()?))));
@@ -50,8 +53,11 @@ fn name_servers(subnet: &SubnetView<'_>) -> Vec<(&'static str, IpAddr)> {
 
 pub(super) fn unreachable_server(cluster: &Cluster<'_>, report: &mut Report) {
     for subnet in cluster.subnets.iter().filter(|subnet| subnet.spec.enable_dhcp) {
-        let vpc = cluster.vpc(subnet.vpc).filter(|vpc| !vpc.is_default);
-        let Some(vpc) = vpc.filter(|_| subnet.has_router_port()) else {
+        let Some(vpc) = cluster
+            .vpc(subnet.vpc)
+            .filter(|vpc| !vpc.is_default)
+            .filter(|_| subnet.has_router_port())
+        else {
             continue;
         };
         for (field, server) in name_servers(subnet) {
@@ -190,8 +196,11 @@ pub(super) fn unattached_server(cluster: &Cluster<'_>, report: &mut Report) {
 /// Addresses of a service of type `LoadBalancer`.
 fn balancer_addresses(service: &Service) -> Vec<IpAddr> {
     let status = service.status.as_ref();
-    let ingress = status.and_then(|status| status.pointer("/loadBalancer/ingress"));
-    let ingress = ingress.and_then(Value::as_array).into_iter().flatten();
+    let ingress = status
+        .and_then(|status| status.pointer("/loadBalancer/ingress"))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     ingress.filter_map(|one| one.get("ip")?.as_str()?.parse().ok()).collect()
 }
 
@@ -228,8 +237,7 @@ pub(super) fn unreachable_name(cluster: &Cluster<'_>, report: &mut Report) {
             }
             _ => continue,
         };
-        let draft = report.about(service);
-        let draft = draft.field(format!("metadata.annotations[{HOSTNAME}]"));
+        let draft = report.about(service).field(format!("metadata.annotations[{HOSTNAME}]"));
         draft.found(message, "Give the Service an address that its clients reach.");
     }
 }

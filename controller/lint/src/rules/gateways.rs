@@ -58,8 +58,8 @@ fn missing_listed(cluster: &Cluster<'_>, vpc: &VpcView<'_>, report: &mut Report)
                 "Vpc {}: extraExternalSubnets names Subnet {name}, which does not exist.",
                 vpc.name
             );
-            let draft = report.about(vpc.sourced);
-            let draft = draft.field(format!("spec.extraExternalSubnets[{index}]"));
+            let draft =
+                report.about(vpc.sourced).field(format!("spec.extraExternalSubnets[{index}]"));
             draft.found(message, "Create the subnet, or correct the name.");
         }
     }

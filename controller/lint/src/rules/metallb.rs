@@ -38,20 +38,27 @@ fn advertises(spec: &PoolAdvertisementSpec, pool: &Sourced<IPAddressPool>) -> bo
 /// Networks of the nodes, as far as they are known, else with a length that is assumed.
 pub(super) fn node_networks(cluster: &Cluster<'_>) -> Vec<IpNet> {
     let networks = cluster.nodes.iter().flat_map(|node| {
-        let known = node.sourced.object.annotations().get(PRIMARY_ADDRESS);
-        let known: Option<BTreeMap<String, String>> =
-            known.and_then(|text| serde_json::from_str(text).ok());
+        let known: Option<BTreeMap<String, String>> = node
+            .sourced
+            .object
+            .annotations()
+            .get(PRIMARY_ADDRESS)
+            .and_then(|text| serde_json::from_str(text).ok());
         let known: Vec<IpNet> =
             known.iter().flat_map(BTreeMap::values).filter_map(|text| text.parse().ok()).collect();
-        let assumed = node.node.addresses.iter().filter_map(|address| {
-            if known.iter().any(|net| net.contains(address)) {
-                return None;
-            }
-            let (ipv4, ipv6) = ASSUMED_LENGTHS;
-            let length = if is_ipv4(address) { ipv4 } else { ipv6 };
-            IpNet::new(*address, length).ok()
-        });
-        let assumed: Vec<IpNet> = assumed.collect();
+        let assumed: Vec<IpNet> = node
+            .node
+            .addresses
+            .iter()
+            .filter_map(|address| {
+                if known.iter().any(|net| net.contains(address)) {
+                    return None;
+                }
+                let (ipv4, ipv6) = ASSUMED_LENGTHS;
+                let length = if is_ipv4(address) { ipv4 } else { ipv6 };
+                IpNet::new(*address, length).ok()
+            })
+            .collect();
         known.into_iter().chain(assumed).map(|net| net.trunc())
     });
     let mut networks: Vec<IpNet> = networks.collect();
@@ -98,8 +105,7 @@ pub(super) fn announced_on_provider_nic(cluster: &Cluster<'_>, report: &mut Repo
                     "L2Advertisement {} announces on {nic}, which carries provider network {network}.",
                     name_of(advertisement)
                 );
-                let draft = report.about(advertisement);
-                let draft = draft.field(format!("spec.interfaces[{index}]"));
+                let draft = report.about(advertisement).field(format!("spec.interfaces[{index}]"));
                 draft.found(message, "Announce on interfaces of the management network only.");
             }
         }

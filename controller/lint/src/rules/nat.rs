@@ -68,8 +68,9 @@ pub(super) fn unconnected_rule(cluster: &Cluster<'_>, report: &mut Report) {
 
 fn check_connection<T: NatRule>(cluster: &Cluster<'_>, rule: &Sourced<T>, report: &mut Report) {
     let external = cluster.eip_view(rule.object.eip()).and_then(|eip| eip.external);
-    let vpc = cluster.vpc_of_rule(rule).filter(|vpc| !vpc.is_default);
-    let (Some(external), Some(vpc)) = (external, vpc) else {
+    let (Some(external), Some(vpc)) =
+        (external, cluster.vpc_of_rule(rule).filter(|vpc| !vpc.is_default))
+    else {
         return;
     };
     if vpc.externals.contains(&external.name) {
@@ -96,8 +97,9 @@ pub(super) fn foreign_eip(cluster: &Cluster<'_>, report: &mut Report) {
 
 fn check_owner<T: NatRule>(cluster: &Cluster<'_>, rule: &Sourced<T>, report: &mut Report) {
     let eip = rule.object.eip();
-    let owner = cluster.eip_view(eip).and_then(|eip| eip.owner);
-    let (Some(owner), Some(vpc)) = (owner, cluster.vpc_of_rule(rule)) else {
+    let (Some(owner), Some(vpc)) =
+        (cluster.eip_view(eip).and_then(|eip| eip.owner), cluster.vpc_of_rule(rule))
+    else {
         return;
     };
     if owner != vpc.name {

@@ -171,8 +171,10 @@ pub(super) fn colliding_names(cluster: &Cluster<'_>, report: &mut Report) {
 pub(super) fn open_nat(cluster: &Cluster<'_>, report: &mut Report) {
     for vpc in cluster.custom_vpcs().filter(|vpc| vpc.has_external()) {
         let external = cluster.externals_of(vpc).next();
-        let network = external.and_then(|subnet| cluster.network_of(subnet));
-        let (Some(network), true) = (network, cluster.overlays_of(vpc).next().is_some()) else {
+        let (Some(network), true) = (
+            external.and_then(|subnet| cluster.network_of(subnet)),
+            cluster.overlays_of(vpc).next().is_some(),
+        ) else {
             continue;
         };
         let message = format!(

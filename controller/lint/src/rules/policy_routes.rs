@@ -55,8 +55,8 @@ pub(super) fn invalid_policy(cluster: &Cluster<'_>, report: &mut Report) {
             }
             for (field, reason) in reasons {
                 let message = format!("Vpc {}, policy {index}: {reason}.", vpc.name);
-                let draft = report.about(vpc.sourced);
-                let draft = draft.field(format!("spec.policyRoutes[{index}].{field}"));
+                let draft =
+                    report.about(vpc.sourced).field(format!("spec.policyRoutes[{index}].{field}"));
                 draft.found(
                     message,
                     "Correct the field; Kube-OVN makes nothing of the VPC until then.",
@@ -93,8 +93,8 @@ pub(super) fn reserved_priority(cluster: &Cluster<'_>, report: &mut Report) {
                     "Vpc {}, policy {index}: priority {} overrides {band}.",
                     vpc.name, policy.priority
                 );
-                let draft = report.about(vpc.sourced);
-                let draft = draft.field(format!("spec.policyRoutes[{index}].priority"));
+                let draft =
+                    report.about(vpc.sourced).field(format!("spec.policyRoutes[{index}].priority"));
                 draft.found(message, "Use a priority below 9001.");
             }
         }
@@ -167,8 +167,8 @@ pub(super) fn looped_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
             let mut subnets = cluster.subnets_of(vpc);
             let is_router = subnets.any(|subnet| subnet.gateways.contains(&hop));
             if net.contains(&hop) && !is_router {
-                let draft = report.about(vpc.sourced);
-                let draft = draft.field(format!("spec.staticRoutes[{}]", route.index));
+                let draft =
+                    report.about(vpc.sourced).field(format!("spec.staticRoutes[{}]", route.index));
                 draft.found(message(hop), "Use policy routes that except the next hop.");
             }
         }

@@ -84,8 +84,12 @@ pub(super) fn unreachable_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
         let static_hops = routes(vpc)
             .map(|route| (format!("{}.nextHopIP", field(&route)), route.spec))
             .map(|(field, spec)| (field, &spec.next_hop_ip));
-        let policies = vpc.spec.policy_routes.iter().enumerate();
-        let policies = policies.filter(|(_, policy)| policy.action == "reroute");
+        let policies = vpc
+            .spec
+            .policy_routes
+            .iter()
+            .enumerate()
+            .filter(|(_, policy)| policy.action == "reroute");
         let hops = policies.map(|(index, policy)| {
             (format!("spec.policyRoutes[{index}].nextHopIP"), &policy.next_hop_ip)
         });
@@ -117,8 +121,10 @@ pub(super) fn other_gateway(cluster: &Cluster<'_>, report: &mut Report) {
                         "Vpc {}: next hop {hop} is not the gateway {gateway} of {}.",
                         vpc.name, external.name
                     );
-                    let draft = report.about(vpc.sourced).other(external.sourced);
-                    let draft = draft.field(format!("{}.nextHopIP", field(&route)));
+                    let draft = report
+                        .about(vpc.sourced)
+                        .other(external.sourced)
+                        .field(format!("{}.nextHopIP", field(&route)));
                     draft.found(message, format!("Use nextHopIP: {gateway}."));
                 }
             }
@@ -201,8 +207,9 @@ pub(super) fn changing_next_hop(cluster: &Cluster<'_>, report: &mut Report) {
         for (index, policy) in vpc.spec.policy_routes.iter().enumerate() {
             let hops = read_addresses(&policy.next_hop_ip);
             if policy.action == "reroute" && hops.len() > 1 {
-                let draft = report.about(vpc.sourced);
-                let draft = draft.field(format!("spec.policyRoutes[{index}].nextHopIP"));
+                let draft = report
+                    .about(vpc.sourced)
+                    .field(format!("spec.policyRoutes[{index}].nextHopIP"));
                 draft.found(message(&policy.next_hop_ip), repair);
             }
         }
@@ -233,11 +240,13 @@ pub(super) fn tied_source_routes(cluster: &Cluster<'_>, report: &mut Report) {
             .filter(|route| route.is_by_source)
             .filter_map(|route| Some((route.index, route.net?, route.next_hop)))
             .collect();
-        let automatic = cluster.subnets_of(vpc).flat_map(|subnet| {
-            let nets = subnet.cidrs.iter();
-            nets.map(move |net| (format!("the route of subnet {}", subnet.name), *net, subnet))
-        });
-        let automatic: Vec<_> = automatic.collect();
+        let automatic: Vec<_> = cluster
+            .subnets_of(vpc)
+            .flat_map(|subnet| {
+                let nets = subnet.cidrs.iter();
+                nets.map(move |net| (format!("the route of subnet {}", subnet.name), *net, subnet))
+            })
+            .collect();
         let is_host = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
         for (place, (index, net, hop)) in own.iter().enumerate() {
             let other_own = own[..place].iter().find(|(_, other, other_hop)| {
@@ -262,8 +271,7 @@ pub(super) fn tied_source_routes(cluster: &Cluster<'_>, report: &mut Report) {
                      either.",
                     vpc.name
                 );
-                let draft = report.about(vpc.sourced);
-                let draft = draft.field(format!("spec.staticRoutes[{index}]"));
+                let draft = report.about(vpc.sourced).field(format!("spec.staticRoutes[{index}]"));
                 draft.found(message, "Use policy routes, whose order their priorities give.");
             }
         }

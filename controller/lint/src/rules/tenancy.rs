@@ -28,8 +28,10 @@ pub(super) fn foreign_namespace(cluster: &Cluster<'_>, report: &mut Report) {
                     "Namespace {namespace} belongs to both Vpc {} and Vpc {}.",
                     owner.name, vpc.name
                 );
-                let draft = report.about(vpc.sourced).other(owner.sourced);
-                let draft = draft.field(format!("spec.namespaces[{index}]"));
+                let draft = report
+                    .about(vpc.sourced)
+                    .other(owner.sourced)
+                    .field(format!("spec.namespaces[{index}]"));
                 draft.found(message, "Remove it from one of them.");
             }
         }
@@ -54,8 +56,7 @@ pub(super) fn foreign_namespace(cluster: &Cluster<'_>, report: &mut Report) {
                 ),
                 _ => continue,
             };
-            let draft = report.about(subnet.sourced);
-            let draft = draft.field(format!("spec.namespaces[{index}]"));
+            let draft = report.about(subnet.sourced).field(format!("spec.namespaces[{index}]"));
             draft.found(message, "Add the namespace to the VPC, or remove it from the subnet.");
         }
     }
@@ -150,8 +151,11 @@ pub(super) fn foreign_pod(cluster: &Cluster<'_>, report: &mut Report) {
                  does not check it.",
                 pod.namespace, pod.name, subnet.name, vpc.name
             );
-            let draft = report.about(pod.sourced).other(subnet.sourced);
-            let draft = draft.other(vpc.sourced).field("metadata.annotations");
+            let draft = report
+                .about(pod.sourced)
+                .other(subnet.sourced)
+                .other(vpc.sourced)
+                .field("metadata.annotations");
             draft.found(message, "Add the namespace to the VPC, or use a network of the tenant.");
         }
     }
@@ -280,8 +284,7 @@ fn check_overlaps(ranges: &mut [(Range, IpNet, &SubnetView<'_>)], report: &mut R
             };
             let message =
                 format!("{} {later_net} overlaps {} {first_net}.", later.name, first.name);
-            let draft = report.about(later.sourced).other(first.sourced);
-            let draft = draft.field("spec.cidrBlock");
+            let draft = report.about(later.sourced).other(first.sourced).field("spec.cidrBlock");
             draft.found(message, "Use ranges without common addresses in one VPC.");
         }
         let reaches_further = |(other, _, _): &(Range, _, _)| {
@@ -314,8 +317,7 @@ pub(super) fn missing_groups(cluster: &Cluster<'_>, report: &mut Report) {
             };
             if let Some(groups) = missing(text) {
                 let port = format!("Pod {}/{}, port of {}", pod.namespace, pod.name, port.provider);
-                let draft = report.about(pod.sourced);
-                let draft = draft.field(format!("metadata.annotations[{key}]"));
+                let draft = report.about(pod.sourced).field(format!("metadata.annotations[{key}]"));
                 draft.found(message(&port, &groups), repair);
             }
         }
@@ -324,8 +326,7 @@ pub(super) fn missing_groups(cluster: &Cluster<'_>, report: &mut Report) {
         let text = vip.object.annotations().get(SECURITY_GROUPS);
         if let Some(groups) = text.and_then(|text| missing(text)) {
             let port = format!("Vip {}", name_of(vip));
-            let draft = report.about(vip);
-            let draft = draft.field(format!("metadata.annotations[{SECURITY_GROUPS}]"));
+            let draft = report.about(vip).field(format!("metadata.annotations[{SECURITY_GROUPS}]"));
             draft.found(message(&port, &groups), repair);
         }
     }

@@ -240,8 +240,12 @@ pub(super) fn missing_nic(cluster: &Cluster<'_>, report: &mut Report) {
         let Some(nics) = cluster.facts.node_interfaces.get(&*node.node.name) else {
             continue;
         };
-        let wanted = node.node.tunnel_interface.as_deref().or(default);
-        let wanted = wanted.filter(|nic| !nic.is_empty() && !nics.iter().any(|one| one == nic));
+        let wanted = node
+            .node
+            .tunnel_interface
+            .as_deref()
+            .or(default)
+            .filter(|nic| !nic.is_empty() && !nics.iter().any(|one| one == nic));
         if let Some(nic) = wanted {
             let message =
                 format!("Node {} has no {nic}, the interface of tunnels.", node.node.name);
@@ -294,8 +298,9 @@ pub(super) fn other_flannel_network(cluster: &Cluster<'_>, report: &mut Report) 
     };
     let text = config.object.data.as_ref().and_then(|data| data.get(entry));
     let json: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
-    let network = json.as_ref().and_then(|json| json.get("Network")?.as_str());
-    let (Some(network), Some(wanted)) = (network, read_net(&flannel.pod_cidr)) else {
+    let (Some(network), Some(wanted)) =
+        (json.as_ref().and_then(|json| json.get("Network")?.as_str()), read_net(&flannel.pod_cidr))
+    else {
         return;
     };
     if read_net(network) != Some(wanted) {

@@ -33,8 +33,8 @@ fn an_annotation_of_the_object_silences_its_findings_and_they_are_counted() {
 #[test]
 fn rules_after_which_everything_looks_ready_cannot_be_silenced() {
     assert_eq!(rules_of(&set("V1", "data.5", 5), "Vlan/v"), ["V1"]);
-    let loud = RULES.iter().filter(|rule| !rule.can_be_silenced());
-    let loud: Vec<&str> = loud.map(|rule| rule.id).collect();
+    let loud: Vec<&str> =
+        RULES.iter().filter(|rule| !rule.can_be_silenced()).map(|rule| rule.id).collect();
     for id in ["V1", "G1", "G2", "G3", "N2"] {
         assert!(loud.contains(&id), "{id}");
     }

@@ -61,8 +61,9 @@ impl CniConfig {
 
 /// The entries of a list, in order. One that cannot be read stays as it is.
 fn sorted(list: &str, canonical: impl Fn(&str) -> Option<String>) -> String {
-    let entries = list.split(',').map(str::trim);
-    let mut entries: Vec<String> = entries
+    let mut entries: Vec<String> = list
+        .split(',')
+        .map(str::trim)
         .filter(|entry| !entry.is_empty())
         .map(|entry| canonical(entry).unwrap_or_else(|| entry.to_owned()))
         .collect();
@@ -112,8 +113,10 @@ fn transit_subnets(subnets: &str, join_subnets: &str) -> String {
         let entries = list.split(',').filter_map(|entry| entry.trim().parse().ok());
         entries.map(|net: IpNet| net.trunc()).collect()
     };
-    let derived = derived_transit_subnets(&nets(subnets), &nets(join_subnets));
-    let derived: Vec<String> = derived.iter().map(ToString::to_string).collect();
+    let derived: Vec<String> = derived_transit_subnets(&nets(subnets), &nets(join_subnets))
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     derived.join(",")
 }
 

@@ -103,8 +103,8 @@ impl VpcAddressPool {
         let usable = usable(net);
         let is_of_family = |range: &&AddressRange| range.first.is_ipv4() == gateway.is_ipv4();
         let own = AddressRange { first: gateway, last: gateway };
-        let excluded = excluded.iter().filter(is_of_family).chain([&own]);
-        let excluded = excluded.map(|range| range.numbers());
+        let excluded =
+            excluded.iter().filter(is_of_family).chain([&own]).map(|range| range.numbers());
         Self {
             net,
             gateway,
@@ -178,9 +178,12 @@ impl VpcAddressPool {
     /// Numbers and ranges of used and free addresses. Used addresses that are excluded count
     /// neither way, as in Kube-OVN.
     pub fn usage(&self) -> AddressUse {
-        let counted = self.used.keys().copied();
-        let counted: BTreeSet<u128> =
-            counted.filter(|address| self.excluding(*address).is_none()).collect();
+        let counted: BTreeSet<u128> = self
+            .used
+            .keys()
+            .copied()
+            .filter(|address| self.excluding(*address).is_none())
+            .collect();
         let mut usage = AddressUse { used: counted.len() as u128, ..AddressUse::default() };
         let mut blocked: Vec<RangeInclusive<u128>> =
             self.excluded.iter().map(|(from, to)| *from..=*to).collect();
@@ -249,12 +252,13 @@ fn merge(
     ranges: impl Iterator<Item = RangeInclusive<u128>>,
     usable: &RangeInclusive<u128>,
 ) -> BTreeMap<u128, u128> {
-    let clipped = ranges.filter_map(|range| {
-        let first = *range.start().max(usable.start());
-        let last = *range.end().min(usable.end());
-        (first <= last).then_some((first, last))
-    });
-    let mut clipped: Vec<(u128, u128)> = clipped.collect();
+    let mut clipped: Vec<(u128, u128)> = ranges
+        .filter_map(|range| {
+            let first = *range.start().max(usable.start());
+            let last = *range.end().min(usable.end());
+            (first <= last).then_some((first, last))
+        })
+        .collect();
     clipped.sort_unstable();
     let mut merged: Vec<(u128, u128)> = Vec::new();
     for (first, last) in clipped {

@@ -150,8 +150,7 @@ impl PolicyRoute {
             "drop" => PolicyAction::Drop,
             "reroute" => {
                 let field = format!("{field}.nextHopIP");
-                let hops = next_hops.split(',').map(str::trim);
-                let hops = hops.filter(|hop| !hop.is_empty());
+                let hops = next_hops.split(',').map(str::trim).filter(|hop| !hop.is_empty());
                 let mut hops: Vec<IpAddr> =
                     hops.map(|hop| read_address(&field, hop)).collect::<Result<_, _>>()?;
                 hops.sort_unstable();
@@ -191,8 +190,7 @@ impl Peering {
             return Err(FieldProblem::new(format!("{field}.remoteVpc"), reason));
         }
         let field = format!("{field}.localConnectIP");
-        let texts = addresses.split(',').map(str::trim);
-        let texts = texts.filter(|text| !text.is_empty());
+        let texts = addresses.split(',').map(str::trim).filter(|text| !text.is_empty());
         let networks = texts.map(|text| {
             let reason = "is not an address with the length of its network";
             text.parse().map_err(|_| FieldProblem::of_text(&field, text, reason))

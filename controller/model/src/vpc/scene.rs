@@ -136,9 +136,11 @@ impl VpcScene {
 
     fn judge(&self, subnet: &VpcSubnet, others: &[&VpcSubnet]) -> Result<(), SubnetProblem> {
         if let Some(vlan) = &subnet.vlan {
-            let known = self.objects.vlans.get(vlan);
-            let known =
-                known.ok_or_else(|| SubnetProblem::Vlan(format!("there is no Vlan {vlan}")))?;
+            let known = self
+                .objects
+                .vlans
+                .get(vlan)
+                .ok_or_else(|| SubnetProblem::Vlan(format!("there is no Vlan {vlan}")))?;
             if let Some(problem) = &known.problem {
                 return Err(SubnetProblem::Vlan(format!("Vlan {vlan}: {problem}")));
             }
@@ -261,8 +263,7 @@ impl VpcScene {
             eip: name.clone(),
             reason: reason.to_owned(),
         };
-        let eip = self.objects.eips.get(&*name);
-        let eip = eip.ok_or_else(|| problem("it has no address yet"))?;
+        let eip = self.objects.eips.get(&*name).ok_or_else(|| problem("it has no address yet"))?;
         if let Some(of_eip) = &eip.problem {
             return Err(problem(&of_eip.to_string()));
         }
@@ -301,9 +302,12 @@ impl VpcScene {
 
     /// Switches of all usable subnets that OVN serves.
     pub fn switches(&self) -> impl Iterator<Item = (&Arc<str>, WiredSubnet)> {
-        let usable = self.objects.subnets.keys();
-        let usable = usable.filter_map(|name| Some((name, self.usable_subnet(name).ok()?)));
-        let usable = usable.filter(|(_, subnet)| subnet.provider.is_of_ovn());
+        let usable = self
+            .objects
+            .subnets
+            .keys()
+            .filter_map(|name| Some((name, self.usable_subnet(name).ok()?)))
+            .filter(|(_, subnet)| subnet.provider.is_of_ovn());
         usable.map(|(name, subnet)| {
             let vlan = subnet.vlan.as_ref();
             let vlan = vlan.and_then(|vlan| self.objects.vlans.get(vlan));
@@ -370,8 +374,7 @@ impl VpcScene {
 
     /// Ports of nodes on external subnets.
     pub fn wired_eips(&self) -> impl Iterator<Item = (&Arc<str>, WiredEip)> {
-        let of_nodes = self.objects.eips.iter();
-        let of_nodes = of_nodes.filter(|(_, eip)| eip.kind == EipKind::NodePort);
+        let of_nodes = self.objects.eips.iter().filter(|(_, eip)| eip.kind == EipKind::NodePort);
         of_nodes.filter_map(|(name, eip)| {
             let mac = eip.mac.as_ref()?;
             self.external_subnet(&eip.subnet).ok()?;

@@ -38,11 +38,15 @@ struct Inner {
 
 /// Resolves all rules. Of two that exclude each other the first one has rows.
 pub(super) fn resolve(scene: &VpcScene) -> BTreeMap<NatKey, Result<WiredNat, NatProblem>> {
-    let connected = scene.objects.vpcs.iter().map(|(name, vpc)| {
-        let ports = scene.external_ports(vpc).into_iter();
-        (name.clone(), ports.map(|port| port.subnet).collect())
-    });
-    let connected: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = connected.collect();
+    let connected: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = scene
+        .objects
+        .vpcs
+        .iter()
+        .map(|(name, vpc)| {
+            let ports = scene.external_ports(vpc).into_iter();
+            (name.clone(), ports.map(|port| port.subnet).collect())
+        })
+        .collect();
     let ports = connected.iter().flat_map(|(vpc, subnets)| {
         let subnets = subnets.iter();
         subnets.map(move |subnet| (port_name(vpc, subnet), vpc.clone()))
@@ -74,11 +78,12 @@ impl Claims<'_> {
         check_eip(eip)?;
         let inner = inner(scene, rule)?;
         let subnets = self.connected.get(&inner.vpc);
-        let subnets = subnets.filter(|subnets| subnets.contains(&eip.subnet));
-        let subnets = subnets.ok_or_else(|| NatProblem::NotConnected {
-            vpc: inner.vpc.clone(),
-            subnet: eip.subnet.clone(),
-            eip: eip.name.clone(),
+        let subnets = subnets.filter(|subnets| subnets.contains(&eip.subnet)).ok_or_else(|| {
+            NatProblem::NotConnected {
+                vpc: inner.vpc.clone(),
+                subnet: eip.subnet.clone(),
+                eip: eip.name.clone(),
+            }
         })?;
         let names_port = subnets.len() > 1;
         let of_port = self.ports.get(&*eip.name);
@@ -182,8 +187,11 @@ fn inner(scene: &VpcScene, rule: &NatRule) -> Result<Inner, NatProblem> {
         }
         NatTarget::Port(name) => {
             let problem = |reason: String| NatProblem::Target { field: "spec.ipName", reason };
-            let port = scene.objects.ports.get(name);
-            let port = port.ok_or_else(|| problem(format!("there is no IP {name}")))?;
+            let port = scene
+                .objects
+                .ports
+                .get(name)
+                .ok_or_else(|| problem(format!("there is no IP {name}")))?;
             let subnet = scene.usable_subnet(&port.subnet);
             let subnet =
                 subnet.map_err(|reason| problem(format!("Subnet {}: {reason}", port.subnet)))?;
@@ -209,8 +217,7 @@ fn logical(
     is_ipv6: bool,
     is_range: bool,
 ) -> Result<String, NatProblem> {
-    let address = text.parse::<IpAddr>();
-    let address = address.ok().filter(|one| one.is_ipv6() == is_ipv6);
+    let address = text.parse::<IpAddr>().ok().filter(|one| one.is_ipv6() == is_ipv6);
     if let Some(address) = address {
         return Ok(address.to_string());
     }

@@ -83,13 +83,11 @@ impl Topologies {
     /// `true` if the database has routers, switches or ports of the network that are not made.
     fn has_more(&self, made: &NetworkRows, reader: &Reader<'_, Self>) -> bool {
         let tables = &self.tables;
-        let routers = made.routers.iter();
-        let routers = routers.flat_map(|made| {
+        let routers = made.routers.iter().flat_map(|made| {
             let ports = made.ports.iter().map(|port| &port.port.name);
             ports.chain([&made.router.name])
         });
-        let switches = made.switches.iter();
-        let switches = switches.flat_map(|made| {
+        let switches = made.switches.iter().flat_map(|made| {
             let ports = made.ports.iter().map(|port| &port.name);
             ports.chain([&made.switch.name])
         });

@@ -95,17 +95,20 @@ impl Topologies {
     /// follows with the next other change, or when the controller starts.
     fn keep_chassis(&self, made: &mut RemoteRows, reader: &Reader<'_, Self>) {
         for port in &mut made.switch_ports {
-            let known = reader.row(self.tables.switch_ports, &port.name);
-            let known = known.and_then(|row| reader.typed::<PortRow>(row).ok());
+            let known = reader
+                .row(self.tables.switch_ports, &port.name)
+                .and_then(|row| reader.typed::<PortRow>(row).ok());
             let Some(known) = known.filter(|known| known.options != port.options) else {
                 continue;
             };
             let is_same = |key| known.options.get_str(key) == port.options.get_str(key);
             let kept = PortRow { options: known.options.clone(), ..port.clone() };
             let has_routes = || {
-                let own = reader.owned().filter(|row| row.is_of(self.tables.routes));
-                let own = own.filter_map(|row| reader.typed::<RouteRow>(row.view()).ok());
-                let own: Vec<RouteRow> = own.collect();
+                let own: Vec<RouteRow> = reader
+                    .owned()
+                    .filter(|row| row.is_of(self.tables.routes))
+                    .filter_map(|row| reader.typed::<RouteRow>(row.view()).ok())
+                    .collect();
                 made.static_routes.iter().all(|route| own.contains(route))
             };
             if kept == known && is_same(TUNNEL_KEY) && has_routes() {

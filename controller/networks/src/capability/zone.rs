@@ -107,11 +107,12 @@ impl Topologies {
         let advertised: BTreeSet<String> = subnets(inputs, prefixes.iter().copied());
         for family in inputs.families() {
             let name = advertised::subnets_name(family);
-            let former = reader.row(tables.address_sets, &name);
-            let former = former.and_then(|row| reader.typed::<AddressSet>(row).ok());
-            let former = former.map(|set| set.addresses).unwrap_or_default();
-            let left = former.into_iter();
-            let left = left.filter(|subnet| {
+            let former = reader
+                .row(tables.address_sets, &name)
+                .and_then(|row| reader.typed::<AddressSet>(row).ok())
+                .map(|set| set.addresses)
+                .unwrap_or_default();
+            let left = former.into_iter().filter(|subnet| {
                 !known.contains(subnet)
                     && (is_partial || subnet.parse().is_ok_and(|subnet| inputs.had_subnet(subnet)))
             });
@@ -128,10 +129,13 @@ impl Topologies {
             Some(reader.row(tables.switch_ports, &name)?.uuid())
         });
         let group = advertised::port_group();
-        let former = reader.row(tables.router_ports_groups, group.name.as_str());
-        let former = former.filter(|_| is_partial);
-        let former = former.and_then(|row| row.column("ports"));
-        let former = former.into_iter().flat_map(Datum::atoms).filter_map(Atom::as_uuid);
+        let former = reader
+            .row(tables.router_ports_groups, group.name.as_str())
+            .filter(|_| is_partial)
+            .and_then(|row| row.column("ports"))
+            .into_iter()
+            .flat_map(Datum::atoms)
+            .filter_map(Atom::as_uuid);
         rows.put(
             tables.router_ports_groups,
             &PortsOfRouters {

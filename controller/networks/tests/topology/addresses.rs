@@ -48,8 +48,7 @@ fn a_layer3_network_has_its_addresses_in_the_order_of_the_nodes_subnets() {
     let now = Time(jiff::Timestamp::from_second(0).unwrap());
     resolve(&mut inventory, &settings, &now).unwrap();
     let mut objects = network_objects(&inventory, &settings);
-    let node = objects.nodes.iter_mut().find(|node| node.name == "n1");
-    let node = node.unwrap();
+    let node = objects.nodes.iter_mut().find(|node| node.name == "n1").unwrap();
     let mut annotations = node.annotations.unwrap().clone();
     let subnets = r#"{"blue_l3":["fd10::/64","10.10.0.0/24"]}"#;
     annotations.insert(NODE_SUBNETS.to_owned(), subnets.to_owned());

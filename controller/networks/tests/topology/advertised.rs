@@ -36,14 +36,17 @@ impl Zone {
 
     /// Addresses of the sets whose name begins like this.
     fn set(&self, name: &str) -> Vec<String> {
-        let sets = self.rows::<AddressSet>().into_iter();
-        let sets = sets.filter(|set| set.external_ids["k8s.ovn.org/name"] == name);
+        let sets = self
+            .rows::<AddressSet>()
+            .into_iter()
+            .filter(|set| set.external_ids["k8s.ovn.org/name"] == name);
         sets.flat_map(|set| set.addresses).collect()
     }
 
     fn isolated_ports(&self) -> BTreeMap<String, usize> {
-        let groups = self.rows::<PortGroup>().into_iter();
-        let groups = groups
+        let groups = self
+            .rows::<PortGroup>()
+            .into_iter()
             .filter(|group| group.external_ids["k8s.ovn.org/owner-type"] == "AdvertisedNetwork");
         groups.map(|group| (group.name, group.ports.len())).collect()
     }
@@ -99,8 +102,8 @@ fn the_switch_excludes_the_nodes_address_after_advertising_has_changed() {
     let features = [Feature::RouteAdvertisements];
     let accepted = route_advertisements("advertisements: [PodNetwork]", "True");
     let excluded = |zone: &Zone| {
-        let switches = zone.rows::<LogicalSwitch>().into_iter();
-        let mut switches = switches.filter(|switch| switch.name == "blue_l3_n1");
+        let mut switches =
+            zone.rows::<LogicalSwitch>().into_iter().filter(|switch| switch.name == "blue_l3_n1");
         let config = switches.next().unwrap().other_config;
         config.get("exclude_ips").cloned()
     };

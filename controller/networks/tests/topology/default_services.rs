@@ -35,14 +35,16 @@ fn a_service_in_the_namespace_of_a_network_is_reached_by_that_network_only() {
     let yaml = format!("{}{GREEN}{kubernetes}{dns}", TWO_NODES.trim_end());
     let mut zone = Zone::new();
     zone.settle(&zone_networks(&yaml, &settings, None));
-    let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
-    let routes = routes.filter_map(|route| {
-        let id = |key| route.external_ids.get(key).map(String::as_str);
-        let service = id("k8s.ovn.org/udn-enabled-default-service")?;
-        let network = id("k8s.ovn.org/network")?;
-        Some(format!("{network} {service} {}", route.nexthop))
-    });
-    let mut routes: Vec<String> = routes.collect();
+    let mut routes: Vec<String> = zone
+        .rows::<LogicalRouterStaticRoute>()
+        .into_iter()
+        .filter_map(|route| {
+            let id = |key| route.external_ids.get(key).map(String::as_str);
+            let service = id("k8s.ovn.org/udn-enabled-default-service")?;
+            let network = id("k8s.ovn.org/network")?;
+            Some(format!("{network} {service} {}", route.nexthop))
+        })
+        .collect();
     routes.sort();
     let expected = [
         "blue_l3 default/kubernetes 10.10.0.2",

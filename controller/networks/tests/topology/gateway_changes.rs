@@ -73,12 +73,16 @@ fn each_change_of_the_gateway_is_applied_and_nothing_of_the_former_one_stays() {
             let mut ports = ports.iter();
             let external = ports.find(|port| port.name.starts_with("rtoe-")).unwrap();
             assert_eq!(external.mac, gateway.mac);
-            let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
-            let routes = routes.filter(|route| route.ip_prefix == "0.0.0.0/0");
+            let routes = zone
+                .rows::<LogicalRouterStaticRoute>()
+                .into_iter()
+                .filter(|route| route.ip_prefix == "0.0.0.0/0");
             let next_hops: Vec<String> = routes.map(|route| route.nexthop).collect();
             assert_eq!(next_hops, [gateway.next_hop]);
-            let policies = zone.rows::<LogicalRouterPolicy>().into_iter();
-            let policies = policies.filter(|policy| policy.r#match.contains(" == 172.18."));
+            let policies = zone
+                .rows::<LogicalRouterPolicy>()
+                .into_iter()
+                .filter(|policy| policy.r#match.contains(" == 172.18."));
             let matches: Vec<String> = policies.map(|policy| policy.r#match).collect();
             assert_eq!(matches.len(), 1, "{matches:?}");
             assert!(matches[0].contains(&format!(" == {} /*", gateway.address)));
@@ -95,11 +99,12 @@ fn an_appended_subnet_has_its_route_and_nat_at_once() {
     let appended = LAYER3.replace("}]}}", "}, {cidr: 10.11.0.0/16}]}}");
     for (network, found) in [(LAYER3, 0), (&appended, 1)] {
         zone.settle(&networks(network, FIRST));
-        let routes = zone.rows::<LogicalRouterStaticRoute>().into_iter();
-        let routes = routes.filter(|route| route.ip_prefix == "10.11.0.0/16");
+        let routes = zone
+            .rows::<LogicalRouterStaticRoute>()
+            .into_iter()
+            .filter(|route| route.ip_prefix == "10.11.0.0/16");
         assert_eq!(routes.count(), found);
-        let nats = zone.rows::<Nat>().into_iter();
-        let nats = nats.filter(|nat| nat.logical_ip == "10.11.0.0/16");
+        let nats = zone.rows::<Nat>().into_iter().filter(|nat| nat.logical_ip == "10.11.0.0/16");
         assert_eq!(nats.count(), found);
     }
 }
@@ -133,14 +138,15 @@ fn without_a_gateway_pods_have_the_way_to_the_host() {
         let settings = ClusterSettings { gateway_mode: mode, ..ipv4_settings(&[]) };
         let mut zone = Zone::new();
         zone.settle(&zone_networks(&yaml, &settings, None));
-        let routers = zone.rows::<LogicalRouter>().into_iter();
-        let routers: Vec<String> = routers.map(|router| router.name).collect();
+        let routers: Vec<String> =
+            zone.rows::<LogicalRouter>().into_iter().map(|router| router.name).collect();
         assert_eq!(routers.len(), 1, "{routers:?}");
-        let nats = zone.rows::<Nat>().into_iter();
-        let nats: Vec<String> = nats.map(|nat| nat.r#match).collect();
+        let nats: Vec<String> = zone.rows::<Nat>().into_iter().map(|nat| nat.r#match).collect();
         assert_eq!(nats, ["eth.dst == 0a:58:0a:0a:00:02"], "{network}");
-        let found = zone.rows::<LogicalRouterStaticRoute>().into_iter();
-        let found = found.map(|route| format!("{} {}", route.ip_prefix, route.nexthop));
+        let found = zone
+            .rows::<LogicalRouterStaticRoute>()
+            .into_iter()
+            .map(|route| format!("{} {}", route.ip_prefix, route.nexthop));
         assert_eq!(found.collect::<Vec<_>>(), routes, "{network} {mode:?}");
         assert!(zone.rows::<LogicalRouterPolicy>().is_empty());
     }

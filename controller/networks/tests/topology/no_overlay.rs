@@ -169,7 +169,6 @@ fn the_address_sets_have_the_families_of_the_network() {
 }
 
 fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    let pairs = pairs.iter();
-    let pairs = pairs.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let pairs = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     pairs.collect()
 }

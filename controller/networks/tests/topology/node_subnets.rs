@@ -63,13 +63,14 @@ fn with_settings(
 
 /// Routes that lead to a node, as prefixes, and the port of the transit switch towards it.
 fn rows_to(world: &World, node: &str) -> Vec<String> {
-    let routes = world.rows::<LogicalRouterStaticRoute>().into_iter();
-    let routes = routes.filter(|(_, route)| {
+    let routes = world.rows::<LogicalRouterStaticRoute>().into_iter().filter(|(_, route)| {
         let to = route.external_ids.get("ic-node");
         to.is_some_and(|to| to == node) && !route.ip_prefix.contains(':')
     });
-    let ports = world.rows::<LogicalSwitchPort>().into_iter();
-    let ports = ports.filter(|(_, port)| port.name == format!("blue_l3_tstor-{node}"));
+    let ports = world
+        .rows::<LogicalSwitchPort>()
+        .into_iter()
+        .filter(|(_, port)| port.name == format!("blue_l3_tstor-{node}"));
     let mut found: Vec<String> =
         routes.map(|(_, route)| route.ip_prefix).chain(ports.map(|(_, port)| port.name)).collect();
     found.sort();

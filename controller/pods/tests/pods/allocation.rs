@@ -120,8 +120,7 @@ fn a_primary_layer3_network_grants_a_mac_address_only() {
     put(&mut zone, &requesting);
     let mut allocator = of_zone();
     assert_eq!(allocate(&mut allocator, &mut zone), ["blue/e 10.10.0.3/29"]);
-    let given = zone.pod(&key("blue", "e")).unwrap();
-    let given = given.networks.get("blue/l3").unwrap();
+    let given = zone.pod(&key("blue", "e")).unwrap().networks.get("blue/l3").unwrap();
     assert_eq!(given.mac, "02:00:00:00:00:05");
     assert_eq!(given.gateways, ["10.10.0.1".parse::<std::net::IpAddr>().unwrap()]);
 }

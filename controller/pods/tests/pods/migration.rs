@@ -98,8 +98,8 @@ fn a_third_pod_waits_for_one_of_two_to_end() {
     world.settle(&zone);
     assert_eq!(states(&world), migrated);
     assert_eq!(world.port("green.l2_green_third"), None);
-    let problems = reported_problems(&world.controller);
-    let problems: Vec<String> = problems.map(|problem| problem.to_string()).collect();
+    let problems: Vec<String> =
+        reported_problems(&world.controller).map(|problem| problem.to_string()).collect();
     assert_eq!(
         problems,
         [
@@ -128,8 +128,7 @@ fn dhcp_options_of_both_families_go_with_the_machine() {
     let made = rows(&world);
     // The service kube-dns is not there.
     assert!(made.iter().all(|row| !row.options.contains_key("dns_server")));
-    let made = made.into_iter();
-    let made = made.map(|row| (row.cidr, row.options.get("router").cloned()));
+    let made = made.into_iter().map(|row| (row.cidr, row.options.get("router").cloned()));
     let expected =
         [("10.20.0.0/16".to_owned(), Some("10.20.0.1".to_owned())), ("fd20::/64".to_owned(), None)];
     assert_eq!(made.collect::<BTreeSet<_>>(), expected.into());

@@ -157,15 +157,17 @@ impl RuleScene<'_> {
     }
 
     fn address_sets(&self) -> Vec<AddressSetRow> {
-        let nodes = self.rule.nodes.iter();
-        let nodes = nodes.flat_map(|selector| self.of.inputs.addresses_of_nodes(selector));
-        let nodes: Vec<IpAddr> = nodes.collect();
+        let nodes: Vec<IpAddr> = self
+            .rule
+            .nodes
+            .iter()
+            .flat_map(|selector| self.of.inputs.addresses_of_nodes(selector))
+            .collect();
         let families = self.of.inputs.families().into_iter();
         let sets = families.map(|family| {
-            let nodes = nodes.iter().copied();
-            let nodes = nodes.filter(|address| IpFamily::of(*address) == family);
-            let networks = self.rule.networks.iter();
-            let networks = networks.filter(|network| IpFamily::of_net(**network) == family);
+            let nodes = nodes.iter().copied().filter(|address| IpFamily::of(*address) == family);
+            let networks =
+                self.rule.networks.iter().filter(|network| IpFamily::of_net(**network) == family);
             AddressSetRow {
                 ids: self.address_set_ids(family),
                 addresses: nodes
@@ -196,8 +198,8 @@ impl RuleScene<'_> {
         let ports = has_ports.then_some(self.rule.ports.as_slice());
         let numbered = port_matches(ports, &receivers).into_iter().map(|ports| {
             let PortMatch { protocol, text } = ports;
-            let parts = [Some(group.clone()), Some(peers.clone()), text];
-            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            let parts: Vec<String> =
+                [Some(group.clone()), Some(peers.clone()), text].into_iter().flatten().collect();
             self.acl(protocol, parts.join(" && "))
         });
         let named = Protocol::ALL.into_iter().filter_map(|protocol| {
@@ -251,11 +253,12 @@ impl RuleScene<'_> {
             PolicyDirection::Egress => "dst",
         };
         let families = self.of.inputs.families().into_iter();
-        let terms = families.map(|family| {
-            let name = self.address_set_ids(family).name;
-            format!("{}.{side} == ${name}", ip_word(family))
-        });
-        let terms: Vec<String> = terms.collect();
+        let terms: Vec<String> = families
+            .map(|family| {
+                let name = self.address_set_ids(family).name;
+                format!("{}.{side} == ${name}", ip_word(family))
+            })
+            .collect();
         format!("(({}))", terms.join(" || "))
     }
 
@@ -280,8 +283,8 @@ impl RuleScene<'_> {
 
 /// Addresses of a pod, with the matches of a named port there.
 fn terms_of_pod(pod: &Pod, name: &str, protocol: Protocol) -> Vec<(String, String)> {
-    let ports = pod.container_ports.iter();
-    let ports = ports.filter(|port| port.name == name && port.protocol == protocol);
+    let ports =
+        pod.container_ports.iter().filter(|port| port.name == name && port.protocol == protocol);
     let addresses = pod.addresses_in_default_network();
     let terms = ports.flat_map(|port| {
         addresses.iter().map(|address| {

@@ -105,8 +105,8 @@ impl<'a> Scene<'_, 'a> {
         }
         self.gate(&self.tables.allowed, group, &acls, rows);
         if !problems.is_empty() {
-            let problems = problems.into_iter();
-            let problems = problems.map(|problem| ObjectProblem::new(&policy.key, problem));
+            let problems =
+                problems.into_iter().map(|problem| ObjectProblem::new(&policy.key, problem));
             rows.report(problems.collect());
         }
     }

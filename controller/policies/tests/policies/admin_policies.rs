@@ -242,8 +242,10 @@ async fn rules_become_acls_about_the_default_network() {
     let groups = groups.filter(|group| !group.acls.is_empty());
     let sizes: Vec<usize> = groups.map(|group| group.ports.len()).collect();
     assert_eq!(sizes, [1, 1]);
-    let egress = world.rows::<Acl>().into_iter();
-    let mut egress = egress.filter(|acl| acl.name.as_deref() == Some("ANP:tenants:Egress:1"));
+    let mut egress = world
+        .rows::<Acl>()
+        .into_iter()
+        .filter(|acl| acl.name.as_deref() == Some("ANP:tenants:Egress:1"));
     let acl = egress.next().unwrap();
     assert_eq!(acl.external_ids["port-policy-protocol"], "None");
     assert_eq!(acl.options["apply-after-lb"], "true");
@@ -251,8 +253,7 @@ async fn rules_become_acls_about_the_default_network() {
     // Peers give numbers to the named ports of packets that leave; pods of the subject do not.
     let named = POLICIES.replace("{namedPort: sql}", "{namedPort: http}");
     world.apply(&named).await;
-    let numbered = world.acls().into_iter();
-    let numbered = numbered.filter(|acl| acl.contains(":Egress:0 "));
+    let numbered = world.acls().into_iter().filter(|acl| acl.contains(":Egress:0 "));
     assert_eq!(numbered.count(), 1);
 
     world.apply("").await;
@@ -281,8 +282,7 @@ async fn a_policy_that_cannot_be_used_keeps_its_rows_and_is_named() {
              notice, info and debug",
         ),
     ] {
-        let changed = POLICIES.replace(usable, unusable);
-        let changed = changed.replace("action: Deny", "action: Allow");
+        let changed = POLICIES.replace(usable, unusable).replace("action: Deny", "action: Allow");
         assert_ne!(changed, POLICIES);
         let outcome = world.apply(&changed).await;
         let (acls, groups, sets) = rows(&world);

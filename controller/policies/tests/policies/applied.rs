@@ -51,14 +51,19 @@ fn rows(snapshot: &Snapshot, owner: &str) -> (Vec<String>, Vec<(String, usize)>)
         let id = ids.get("k8s.ovn.org/id")?;
         Some(id.split_once(owner)?.1.to_owned())
     };
-    let acls = snapshot.typed::<Acl>();
-    let acls = acls.iter().map(|row| row.unwrap().1);
-    let mut acls: Vec<String> = acls.filter_map(|acl| id(&acl.external_ids)).collect();
+    let mut acls: Vec<String> = snapshot
+        .typed::<Acl>()
+        .iter()
+        .map(|row| row.unwrap().1)
+        .filter_map(|acl| id(&acl.external_ids))
+        .collect();
     acls.sort();
-    let groups = snapshot.typed::<PortGroup>();
-    let groups = groups.iter().map(|row| row.unwrap().1);
-    let groups = groups.filter_map(|row| Some((id(&row.external_ids)?, row.ports.len())));
-    let mut groups: Vec<(String, usize)> = groups.collect();
+    let mut groups: Vec<(String, usize)> = snapshot
+        .typed::<PortGroup>()
+        .iter()
+        .map(|row| row.unwrap().1)
+        .filter_map(|row| Some((id(&row.external_ids)?, row.ports.len())))
+        .collect();
     groups.sort();
     (acls, groups)
 }
@@ -129,8 +134,7 @@ async fn a_multi_network_policy_is_about_secondary_networks_only() {
   spec: {podSelector: {}, policyTypes: [Ingress]}
 ";
     let (outcome, snapshot) = reconcile(&mut zone, policy).await;
-    let problems = outcome.problems.iter().map(ToString::to_string);
-    let problems: Vec<String> = problems.collect();
+    let problems: Vec<String> = outcome.problems.iter().map(ToString::to_string).collect();
     assert!(problems.len() == 1 && problems[0].contains("blue/l3"), "{problems:?}");
     for owner in [":NetworkPolicy:", ":NetpolNamespace:"] {
         assert_eq!(rows(&snapshot, owner), (Vec::new(), Vec::new()), "{owner}");

@@ -136,8 +136,8 @@ async fn only_ports_of_the_zone_are_isolated() {
             ("NetpolNamespace:green:Egress", Vec::new()),
             ("NetpolNamespace:green:Ingress", local.clone()),
             ("NetworkPolicy:green:np", local),
-        ];
-        let expected = expected.map(|(id, ports)| (id.to_owned(), ports));
+        ]
+        .map(|(id, ports)| (id.to_owned(), ports));
         assert_eq!(members, expected.into(), "{features:?}");
     }
 }

@@ -116,10 +116,9 @@ fn read_acls<'a>(
         (&row.acls, switches)
     });
     let of_groups = tables.port_groups.iter().map(|(_, group)| {
-        let members = group.ports.iter();
-        let members = members.filter_map(|port| ports.by_uuid.get(&port.uuid));
-        let switches = members.map(|id| ports.switch_ports[id.0 as usize].switch);
-        let switches: BTreeSet<SwitchId> = switches.collect();
+        let members = group.ports.iter().filter_map(|port| ports.by_uuid.get(&port.uuid));
+        let switches: BTreeSet<SwitchId> =
+            members.map(|id| ports.switch_ports[id.0 as usize].switch).collect();
         (&group.acls, switches.into_iter().collect())
     });
     let all = own.chain(of_groups);
@@ -188,8 +187,7 @@ fn read_redirect(
 
 /// `true` if `dynamic-routing-vni` is a number of a VXLAN.
 fn has_vni(other_config: &BTreeMap<String, String>) -> bool {
-    let vni = other_config.get("dynamic-routing-vni");
-    let vni = vni.and_then(|text| text.parse::<u32>().ok());
+    let vni = other_config.get("dynamic-routing-vni").and_then(|text| text.parse::<u32>().ok());
     vni.is_some_and(|vni| (1..VNI_LIMIT).contains(&vni))
 }
 

@@ -61,8 +61,11 @@ impl Gateways {
 
     /// `true` if a machine with these interfaces gets the options.
     pub(super) fn serves(&self, interfaces: &[Interface]) -> bool {
-        let first = interfaces.iter().flat_map(|own| &own.addresses);
-        let first = first.map(|own| own.address).find(IpAddr::is_ipv4);
+        let first = interfaces
+            .iter()
+            .flat_map(|own| &own.addresses)
+            .map(|own| own.address)
+            .find(IpAddr::is_ipv4);
         first.zip(self.served).is_some_and(|(own, served)| served.contains(own))
     }
 

@@ -112,8 +112,7 @@ impl LoadBalancers {
     /// `true` if a packet is for a VIP of a datapath, without those of its routers. The port counts
     /// if the load balancer has hairpin addresses.
     pub(crate) fn has_destination(&self, attached: &Attached, packet: &IpPacket) -> bool {
-        let places = self.by_address.get(&packet.destination);
-        let places = places.into_iter().flatten();
+        let places = self.by_address.get(&packet.destination).into_iter().flatten();
         let mut own = places.filter(|(id, _)| attached.contains_own(*id));
         own.any(|(id, place)| {
             let balancer = self.get(*id);

@@ -134,10 +134,12 @@ impl Nat {
                 NatMatch::Never
             }
         };
-        let machine = row.logical_port.as_ref().zip(mac);
-        let machine = machine.filter(|_| row.r#type == NatType::DnatAndSnat && gateway.is_some());
-        let machine =
-            machine.map(|(port, mac)| Machine { mac, is_resident: names.is_resident(port) });
+        let machine = row
+            .logical_port
+            .as_ref()
+            .zip(mac)
+            .filter(|_| row.r#type == NatType::DnatAndSnat && gateway.is_some())
+            .map(|(port, mac)| Machine { mac, is_resident: names.is_resident(port) });
         let address_set = |reference: Option<Ref<nb::AddressSet>>| {
             let set = tables.address_sets.get(reference?)?;
             names.address_set(&set.name).map(Arc::clone)

@@ -63,8 +63,11 @@ impl Policies {
         notes: &mut Notes,
     ) -> Self {
         let rows: Vec<_> = rows.into_iter().collect();
-        let chains = rows.iter().filter_map(|(_, row)| row.chain.as_deref());
-        let chains: HashSet<&str> = chains.filter(|chain| !chain.is_empty()).collect();
+        let chains: HashSet<&str> = rows
+            .iter()
+            .filter_map(|(_, row)| row.chain.as_deref())
+            .filter(|chain| !chain.is_empty())
+            .collect();
         let mut policies = Vec::new();
         for (uuid, row) in rows {
             let reference = RowRef::new::<LogicalRouterPolicy>(uuid);

@@ -32,8 +32,7 @@ struct Element {
 impl PortSecurity {
     /// Reads the column. `None`: it has no valid element, and the port may use all addresses.
     pub(super) fn new(column: &BTreeSet<String>) -> Option<Self> {
-        let elements = column.iter().filter_map(|text| Element::parse(text));
-        let elements: Vec<_> = elements.collect();
+        let elements: Vec<_> = column.iter().filter_map(|text| Element::parse(text)).collect();
         (!elements.is_empty()).then_some(Self(elements))
     }
 

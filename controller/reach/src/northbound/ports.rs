@@ -116,8 +116,9 @@ impl Ports {
             match SwitchPortKind::of(&row.r#type) {
                 SwitchPortKind::Router => {
                     let name = row.options.get("router-port");
-                    let target = name.and_then(|name| self.by_name.get(name).copied());
-                    let Some(PortId::Router(target)) = target else {
+                    let Some(PortId::Router(target)) =
+                        name.and_then(|name| self.by_name.get(name).copied())
+                    else {
                         continue;
                     };
                     let router_port = &mut self.router_ports[target.0 as usize];

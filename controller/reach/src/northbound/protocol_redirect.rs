@@ -51,8 +51,8 @@ impl ProtocolRedirect {
             notes.add(reference, reason);
             return None;
         };
-        let protocols = row.options.get("routing-protocols");
-        let protocols = protocols.map(String::as_str).unwrap_or_default();
+        let protocols =
+            row.options.get("routing-protocols").map(String::as_str).unwrap_or_default();
         let has = |name: &str| protocols.split(',').any(|protocol| protocol == name);
         let (has_bgp, has_bfd) = (has("BGP"), has("BFD"));
         if !has_bgp && !has_bfd {

@@ -86,11 +86,14 @@ impl Northbound {
     pub(crate) fn announced<'a>(&'a self, router: &'a Router) -> &'a Announced {
         let Announcements { places, collected } = &router.announcements;
         collected.get_or_init(|| {
-            let pairs = places.iter().flat_map(|(port, switch)| {
-                let announcers = self.switch(*switch).announcers.iter();
-                announcers.map(|announcer| (*announcer, *port))
-            });
-            let mut pairs: Vec<_> = pairs.filter(|(from, to)| from.port != *to).collect();
+            let mut pairs: Vec<_> = places
+                .iter()
+                .flat_map(|(port, switch)| {
+                    let announcers = self.switch(*switch).announcers.iter();
+                    announcers.map(|announcer| (*announcer, *port))
+                })
+                .filter(|(from, to)| from.port != *to)
+                .collect();
             pairs.sort_by_key(|(from, _)| from.place);
             let mut announced = Announced::default();
             for (from, to) in pairs {
@@ -129,10 +132,13 @@ impl Northbound {
     /// addresses.
     fn routable_addresses(&self, router: &Router, port: RouterPortId) -> Vec<(IpAddr, Mac)> {
         let mac = self.router_port(port).mac;
-        let nats = router.nats.iter().filter(|nat| nat.is_routable);
-        let nats = nats.map(|nat| (nat.external, nat.known_mac().unwrap_or(mac)));
-        let vips = self.load_balancers.routable(&router.load_balancers);
-        let vips = vips.map(|(_, vip)| (vip.address, mac));
+        let nats = router
+            .nats
+            .iter()
+            .filter(|nat| nat.is_routable)
+            .map(|nat| (nat.external, nat.known_mac().unwrap_or(mac)));
+        let vips =
+            self.load_balancers.routable(&router.load_balancers).map(|(_, vip)| (vip.address, mac));
         let mut addresses: Vec<_> =
             nats.chain(vips).filter(|(address, _)| address.is_ipv4()).collect();
         addresses.sort_unstable();

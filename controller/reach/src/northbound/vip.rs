@@ -42,8 +42,10 @@ impl Vip {
     /// Parses a VIP and its backends. `None`: OVN ignores the VIP.
     pub(super) fn parse(key: &str, value: &str) -> Option<Self> {
         let (address, port) = parse_endpoint(key)?;
-        let backends = value.split(',').filter(|text| !text.is_empty());
-        let backends = backends.map(|text| parse_backend(text, address.is_ipv4(), port != 0));
+        let backends = value
+            .split(',')
+            .filter(|text| !text.is_empty())
+            .map(|text| parse_backend(text, address.is_ipv4(), port != 0));
         let backends = backends.collect::<Option<Vec<_>>>()?;
         Some(Self {
             address,

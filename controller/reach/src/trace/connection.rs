@@ -133,8 +133,7 @@ impl Trace<'_> {
     /// the state of the ingress pipeline.
     fn tracking_port(&self, is_egress: bool) -> Option<SwitchPortId> {
         let Packet { input, output, .. } = &self.packet;
-        let output = output.filter(|_| is_egress).and_then(as_switch_port);
-        let output = output.filter(|port| {
+        let output = output.filter(|_| is_egress).and_then(as_switch_port).filter(|port| {
             let kind = self.northbound.switch_port(*port).kind;
             !matches!(
                 kind,

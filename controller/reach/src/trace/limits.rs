@@ -45,8 +45,11 @@ impl Northbound {
             let effect = format!("which parent of virtual port {} has {address}", port.name);
             path.leave_unjudged(port.row, &effect);
         }
-        let others = switch.unknown.iter().filter(|port| **port != asking);
-        let mut others = others.map(|port| self.switch_port(*port));
+        let mut others = switch
+            .unknown
+            .iter()
+            .filter(|port| **port != asking)
+            .map(|port| self.switch_port(*port));
         if let Some(port) = others.find(|port| !port.kind.leads_on()) {
             let effect = format!("whether the machine of port {} has {address}", port.name);
             path.leave_unjudged(port.row, &effect);

@@ -111,8 +111,8 @@ impl Trace<'_> {
         let owner = others().find(has_mac);
         let linked = || self.find_linked(switch, mac).filter(|port| *port != input);
         let outside = || others().find(is_outside);
-        let output = owner.or_else(linked).or_else(outside);
-        let Some(output) = output.or_else(|| others().next()) else {
+        let Some(output) = owner.or_else(linked).or_else(outside).or_else(|| others().next())
+        else {
             let reason = match switch.unknown.first() {
                 Some(_) => format!(
                     "the packet came in by {}, the only port for unknown MAC addresses",

@@ -61,8 +61,8 @@ impl Northbound {
             return Ok(());
         };
         let is_family = |network: &&Prefix| network.address.is_ipv4() == target.is_ipv4();
-        let own = port.network_of(target);
-        let Some(own) = own.or_else(|| port.networks.iter().find(is_family)) else {
+        let Some(own) = port.network_of(target).or_else(|| port.networks.iter().find(is_family))
+        else {
             return Ok(());
         };
         let exchange = Exchange { source: own.address, source_mac: port.mac, target, target_mac };

@@ -45,8 +45,11 @@ impl<'a> Trace<'a> {
             None => i64::MIN,
         };
         let packet = &self.packet;
-        let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
-        let effects = effects.filter_map(|nat| nat.dnat(packet, ip.source, ip.destination, input));
+        let effects = router
+            .nats
+            .iter()
+            .filter(|_| router.kind.is_centralized())
+            .filter_map(|nat| nat.dnat(packet, ip.source, ip.destination, input));
         let answering = router.nats.iter().filter(|_| self.recognizes_answers(router));
         let exempted =
             answering.filter_map(|nat| nat.exempted_answer(ip.source, ip.destination, input));

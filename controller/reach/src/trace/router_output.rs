@@ -147,9 +147,11 @@ impl<'a> Trace<'a> {
             self.packet.is_tracked = self.router_tracks_out(router, input, next_hop);
         }
         let packet = &self.packet;
-        let effects = router.nats.iter().filter(|_| router.kind.is_centralized());
-        let effects =
-            effects.filter_map(|nat| nat.snat(packet, source, destination, next_hop.output));
+        let effects = router
+            .nats
+            .iter()
+            .filter(|_| router.kind.is_centralized())
+            .filter_map(|nat| nat.snat(packet, source, destination, next_hop.output));
         let (effect, tie) = strongest(effects);
         let priority = effect.map_or(i64::MIN, |effect| effect.priority);
         let kept = self.kept_source(router, input);
@@ -223,8 +225,9 @@ impl<'a> Trace<'a> {
             return None;
         }
         let balancers = &self.northbound.load_balancers;
-        let vips = balancers.stateless_of_sender(&router.load_balancers, self.ip().ok()?);
-        let mut vips = vips.filter(|(balancer, _)| router.is_stateless(balancer));
+        let mut vips = balancers
+            .stateless_of_sender(&router.load_balancers, self.ip().ok()?)
+            .filter(|(balancer, _)| router.is_stateless(balancer));
         vips.next()
     }
 

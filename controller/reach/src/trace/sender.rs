@@ -122,8 +122,8 @@ impl Northbound {
             known.chain(port.dhcp_network())
         };
         // A route of the machine's own that is longer than its network takes packets on the link.
-        let given = sender.gateway.map(NextHop::default_route);
-        let given = given.or_else(|| port.next_hop(destination));
+        let given =
+            sender.gateway.map(NextHop::default_route).or_else(|| port.next_hop(destination));
         let length = networks()
             .filter(|network| network.contains(source) && network.contains(destination))
             .map(|network| network.length)
@@ -145,15 +145,15 @@ impl Northbound {
             (neighbor, others, destination)
         } else {
             let gateway = given.map(|hop| hop.next);
-            let gateway = gateway.or_else(|| self.gateway(switch, source, path));
-            let gateway = gateway.ok_or_else(|| {
-                let reason = if routers.is_empty() {
-                    "no router on the switch".to_owned()
-                } else {
-                    format!("no router on the switch is in the network of {source}")
-                };
-                End::unanswered(reason)
-            })?;
+            let gateway =
+                gateway.or_else(|| self.gateway(switch, source, path)).ok_or_else(|| {
+                    let reason = if routers.is_empty() {
+                        "no router on the switch".to_owned()
+                    } else {
+                        format!("no router on the switch is in the network of {source}")
+                    };
+                    End::unanswered(reason)
+                })?;
             let (neighbor, others) = self.neighbor(switch, asking, gateway);
             (neighbor, others, gateway)
         };

@@ -167,8 +167,7 @@ impl Course {
 
     /// Choices that OVN leaves open on both ways.
     pub fn open(&self) -> impl Iterator<Item = &str> {
-        let others = self.behind().chain(self.replies());
-        let others = others.flat_map(|other| &other.answer.open);
+        let others = self.behind().chain(self.replies()).flat_map(|other| &other.answer.open);
         self.answer.open.iter().chain(others).map(String::as_str)
     }
 }

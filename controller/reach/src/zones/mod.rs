@@ -158,8 +158,9 @@ impl Zones {
                 return Way { before, ..end(zone, answer, sent, None) };
             };
             let name = database.port_name(tunnel);
-            let next = self.zone_of(zone, name, &mut answer);
-            let Some((next, port)) = next.filter(|_| before.len() < TUNNELS_MAX) else {
+            let Some((next, port)) =
+                self.zone_of(zone, name, &mut answer).filter(|_| before.len() < TUNNELS_MAX)
+            else {
                 let unasked = database.zone_behind(tunnel).unwrap_or(UNKNOWN_ZONE);
                 return Way { before, ..end(zone, answer, sent, Some(unasked.to_owned())) };
             };

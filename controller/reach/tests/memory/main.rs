@@ -113,17 +113,18 @@ fn port_group(count: usize, matched: &str) -> Database {
         };
         rows.txn.insert(&row).unwrap();
     }
-    let acls = (1..=count).map(|number| {
-        let row = Acl {
-            action: AclAction::Drop,
-            direction: AclDirection::FromLport,
-            priority: i64::try_from(number).unwrap(),
-            r#match: format!("inport == @{matched} && tcp.dst == {number}"),
-            ..Default::default()
-        };
-        rows.txn.insert(&row).unwrap()
-    });
-    let acls = acls.collect();
+    let acls = (1..=count)
+        .map(|number| {
+            let row = Acl {
+                action: AclAction::Drop,
+                direction: AclDirection::FromLport,
+                priority: i64::try_from(number).unwrap(),
+                r#match: format!("inport == @{matched} && tcp.dst == {number}"),
+                ..Default::default()
+            };
+            rows.txn.insert(&row).unwrap()
+        })
+        .collect();
     let group = PortGroup { name: "all".into(), ports, acls, ..Default::default() };
     rows.txn.insert(&group).unwrap();
     let other = PortGroup { name: "other".into(), ..Default::default() };
@@ -191,18 +192,19 @@ fn balancers_from_the_router(count: usize) -> Database {
         ..Default::default()
     };
     rows.txn.insert(&global).unwrap();
-    let ports = (1..=count).map(|number| {
-        let machine = rows.machine(number);
-        let (switch_port, router_port) = rows.router_port(number);
-        let switch = LogicalSwitch {
-            name: format!("s{number}"),
-            ports: [machine, switch_port].into(),
-            ..Default::default()
-        };
-        rows.txn.insert(&switch).unwrap();
-        router_port
-    });
-    let ports = ports.collect();
+    let ports = (1..=count)
+        .map(|number| {
+            let machine = rows.machine(number);
+            let (switch_port, router_port) = rows.router_port(number);
+            let switch = LogicalSwitch {
+                name: format!("s{number}"),
+                ports: [machine, switch_port].into(),
+                ..Default::default()
+            };
+            rows.txn.insert(&switch).unwrap();
+            router_port
+        })
+        .collect();
     let router = LogicalRouter {
         name: "router".into(),
         ports,
@@ -245,11 +247,12 @@ fn announced_addresses(count: usize) -> Database {
 /// Machines with the same DHCP options, which have a route for each machine.
 fn routes_of_dhcp_options(count: usize) -> Database {
     let mut rows = Rows::new();
-    let routes = (0..count).map(|number| {
-        let [_, b, c, d] = u32::try_from(number).unwrap().to_be_bytes();
-        format!("11.{b}.{c}.{d}/32,10.0.0.254")
-    });
-    let routes: Vec<_> = routes.collect();
+    let routes: Vec<_> = (0..count)
+        .map(|number| {
+            let [_, b, c, d] = u32::try_from(number).unwrap().to_be_bytes();
+            format!("11.{b}.{c}.{d}/32,10.0.0.254")
+        })
+        .collect();
     let routes = format!("{{{}}}", routes.join(", "));
     let options = DhcpOptions {
         cidr: "10.0.0.0/8".into(),

@@ -110,11 +110,13 @@ fn a_policy_of_priority_0_counts_as_little_as_none() {
 #[test]
 fn a_route_that_discards_wins_among_prefixes_with_the_same_address_only() {
     let answer_with = |routes: &[(&str, &str, &str)]| {
-        let rows = routes.iter().map(|(prefix, next_hop, origin)| {
-            json!({"ip_prefix": prefix, "nexthop": next_hop,
+        let rows: Vec<_> = routes
+            .iter()
+            .map(|(prefix, next_hop, origin)| {
+                json!({"ip_prefix": prefix, "nexthop": next_hop,
                 "options": ["map", [["origin", origin]]]})
-        });
-        let rows: Vec<_> = rows.collect();
+            })
+            .collect();
         answer_through_router("Logical_Router_Static_Route", "static_routes", &rows)
     };
     let same = answer_with(&[("10.2.0.2/32", "10.2.0.2", ""), ("10.2.0.2/32", "discard", "")]);

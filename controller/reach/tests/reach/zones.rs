@@ -159,13 +159,14 @@ fn pod_networks(of_other: &[&str]) -> Zones {
         let pods = [("p", 1), ("q", 2)]
             .iter()
             .filter(|(pod, _)| *pod == "p" || of_other.contains(&network));
-        let ports = pods.map(|(pod, host)| {
-            let row = json!({"name": format!("{prefix}s_{pod}"),
+        let ports: Vec<_> = pods
+            .map(|(pod, host)| {
+                let row = json!({"name": format!("{prefix}s_{pod}"),
                 "addresses": format!("0a:00:00:00:0{number}:0{host} 10.{number}.0.{host}"),
                 "external_ids": ["map", [["pod", "true"], ["namespace", "s"]]]});
-            insert("Logical_Switch_Port", &format!("{network}{pod}"), row)
-        });
-        let ports: Vec<_> = ports.collect();
+                insert("Logical_Switch_Port", &format!("{network}{pod}"), row)
+            })
+            .collect();
         let mut ids = vec![];
         if !network.is_empty() {
             let role = if network == "main" { "primary" } else { "secondary" };

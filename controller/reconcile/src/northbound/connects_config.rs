@@ -84,8 +84,10 @@ pub fn connects_config(remotes: Remotes) -> Config {
 
 /// Rows with the owner of connects.
 fn own_rows() -> Filter {
-    let owner = [(Atom::from(key::OWNER_CONTROLLER), Atom::from(external_ids::OWNER_CONTROLLER))];
-    let owner: Map = owner.into_iter().collect();
+    let owner: Map =
+        [(Atom::from(key::OWNER_CONTROLLER), Atom::from(external_ids::OWNER_CONTROLLER))]
+            .into_iter()
+            .collect();
     Filter::column("external_ids", Function::Includes, Datum::Map(owner))
 }
 

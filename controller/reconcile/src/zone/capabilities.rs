@@ -173,8 +173,8 @@ fn port_members(kept: impl Iterator<Item = KeptRow>, snapshot: &Snapshot) -> BTr
             snapshot.row(id, port.row)?.values.get(column)?.as_set()
         });
         let texts = row.into_iter().flatten().filter_map(Atom::as_str);
-        let addresses = texts.flat_map(str::split_whitespace);
-        let addresses = addresses.filter_map(|text| text.parse::<IpAddr>().ok());
+        let addresses =
+            texts.flat_map(str::split_whitespace).filter_map(|text| text.parse::<IpAddr>().ok());
         members.extend(addresses.map(|address| format_address(address).into()));
     }
     members

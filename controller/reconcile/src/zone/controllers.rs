@@ -140,10 +140,10 @@ impl ZoneControllers {
             reports = self.connects.reports();
         }
         let unchanged = reports.keys().map(|connect| (connect.clone(), Counts::default()));
-        let changed = std::mem::take(&mut pass.counts).into_iter();
-        let changed = changed.filter_map(|(subject, counts)| {
-            Some((subject.strip_prefix(CONNECT)?.to_owned(), counts))
-        });
+        let changed =
+            std::mem::take(&mut pass.counts).into_iter().filter_map(|(subject, counts)| {
+                Some((subject.strip_prefix(CONNECT)?.to_owned(), counts))
+            });
         let mut kept: Vec<KeptRow> = self.capabilities.kept().collect();
         kept.extend(self.connects.kept());
         kept.sort_by(|one, other| {

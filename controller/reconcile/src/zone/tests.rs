@@ -76,8 +76,7 @@ async fn reconcile_shared_rows(fates: &[Fate], reconnects: bool) -> Result<Vec<S
     )
     .unwrap();
     let mut zone = ZoneReconciler::new("n", northbound, UuidSource::seeded(1));
-    let outcome = zone.reconcile(&cluster).await;
-    let outcome = outcome.map_err(|error| error.to_string())?;
+    let outcome = zone.reconcile(&cluster).await.map_err(|error| error.to_string())?;
     // The Copp row, ten meters with two bands, two address sets.
     assert_eq!(zone.northbound().snapshot().row_count(), 15);
     assert!(zone.is_reconciled(&cluster));

@@ -73,11 +73,12 @@ impl Walk<'_> {
         }
         let networks = networks_of(now);
         let mut refusals = refusals(self.objects.settings(), &connect_objects(now, &networks));
-        let inputs = connect_inputs(now).map(|(name, mut input)| {
-            input.refusal = refusals.remove(&name);
-            (name, input)
-        });
-        let inputs: BTreeMap<String, ConnectInput> = inputs.collect();
+        let inputs: BTreeMap<String, ConnectInput> = connect_inputs(now)
+            .map(|(name, mut input)| {
+                input.refusal = refusals.remove(&name);
+                (name, input)
+            })
+            .collect();
         let known = self.objects.connects().map(|(name, _)| name.to_string());
         let gone: Vec<String> = known.filter(|name| !inputs.contains_key(name)).collect();
         for name in &gone {

@@ -133,10 +133,11 @@ impl Cluster {
     /// The scenarios were recorded with the default masquerade subnets, and without a test of
     /// further ranges.
     fn new(config: &Config) -> Result<Self, String> {
-        let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
-        let families = families.into_iter().filter(|(runs, _)| *runs);
-        let masquerade = ["169.254.169.0/29", "fd69::/125"];
-        let masquerade = masquerade.map(|range| range.parse().expect("it is a range"));
+        let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)]
+            .into_iter()
+            .filter(|(runs, _)| *runs);
+        let masquerade =
+            ["169.254.169.0/29", "fd69::/125"].map(|range| range.parse().expect("it is a range"));
         let settings = ClusterSettings {
             families: families.map(|(_, family)| family).collect(),
             service_cidrs: config.service_cidrs.clone(),

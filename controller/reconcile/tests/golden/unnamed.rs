@@ -67,12 +67,13 @@ fn deleted(
     let mut reconciler = ZoneReconciler::new(zone, dry_run, UuidSource::seeded(0));
     reconciler.set_recorded(is_limited.then(Default::default));
     // A dry run never waits.
-    let outcome = reconciler.reconcile(cluster).now_or_never();
-    let outcome = outcome.ok_or("the dry run waits")?;
-    let outcome = outcome.map_err(|error| error.to_string())?;
+    let outcome = reconciler
+        .reconcile(cluster)
+        .now_or_never()
+        .ok_or("the dry run waits")?
+        .map_err(|error| error.to_string())?;
     let changes = reconciler.northbound().changes();
-    let deleted = changes.rows.iter().filter(|row| row.new.is_none());
-    let deleted = deleted.map(|row| {
+    let deleted = changes.rows.iter().filter(|row| row.new.is_none()).map(|row| {
         let schema = snapshot.schema().table(row.table);
         format!("{} {:?}", schema.name, row.old)
     });

@@ -71,8 +71,8 @@ async fn bound(zone: &mut ZoneReconciler<Embedded>, cluster: &Cluster) -> [Strin
     zone.reconcile(cluster).await.unwrap();
     assert!(zone.is_reconciled(cluster));
     let snapshot = zone.northbound().snapshot();
-    let ports = snapshot.typed::<LogicalSwitchPort>();
-    let ports: Vec<_> = ports.iter().map(|port| port.unwrap().1).collect();
+    let ports: Vec<_> =
+        snapshot.typed::<LogicalSwitchPort>().iter().map(|port| port.unwrap().1).collect();
     PORTS.map(|name| {
         let port = ports.iter().find(|port| port.name == name).unwrap();
         port.options["requested-chassis"].clone()

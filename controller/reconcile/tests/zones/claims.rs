@@ -60,8 +60,8 @@ fn address(cluster: &Cluster, pod: &str) -> Option<String> {
 }
 
 fn claimed(cluster: &Cluster) -> Vec<String> {
-    let claims = cluster.inventory.ipam_claims.iter();
-    let claims = claims.filter_map(|(_, claim)| claim.object.status.clone());
+    let claims =
+        cluster.inventory.ipam_claims.iter().filter_map(|(_, claim)| claim.object.status.clone());
     claims.flat_map(|status| status.ips).collect()
 }
 

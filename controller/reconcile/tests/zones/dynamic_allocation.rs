@@ -88,8 +88,11 @@ impl World {
     fn names<T: TableRow>(&self, name: impl Fn(T) -> String, start: &str) -> Vec<String> {
         let snapshot = self.0.northbound().snapshot();
         let rows = snapshot.typed::<T>();
-        let names = rows.iter().map(|row| name(row.unwrap().1));
-        let mut names: Vec<String> = names.filter(|name| name.contains(start)).collect();
+        let mut names: Vec<String> = rows
+            .iter()
+            .map(|row| name(row.unwrap().1))
+            .filter(|name| name.contains(start))
+            .collect();
         names.sort();
         names
     }

@@ -144,8 +144,7 @@ impl Zone {
         let pods = self.rows.pods(&cluster).unwrap();
         for (pod, networks) in self.addresses.allocate(pods) {
             let key = ObjectKey::namespaced(&*pod.namespace, &*pod.name);
-            let annotations = inventory.pods.get_mut(&key).unwrap();
-            let annotations = annotations.object.annotations_mut();
+            let annotations = inventory.pods.get_mut(&key).unwrap().object.annotations_mut();
             annotations.insert(POD_NETWORKS.to_owned(), networks.to_json());
         }
         let cluster = Cluster::watched(inventory.clone(), settings.clone(), now.clone());
@@ -314,8 +313,11 @@ impl World {
 }
 
 fn is_accepted(connect: &ClusterNetworkConnect) -> bool {
-    let conditions = connect.status.iter().flat_map(|status| &status.conditions);
-    let mut conditions = conditions.filter(|condition| condition.type_ == ACCEPTED);
+    let mut conditions = connect
+        .status
+        .iter()
+        .flat_map(|status| &status.conditions)
+        .filter(|condition| condition.type_ == ACCEPTED);
     conditions.all(|condition| condition.status == "True")
 }
 

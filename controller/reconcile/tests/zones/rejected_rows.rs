@@ -161,8 +161,7 @@ async fn problems_of_objects_are_returned_with_rejections() {
             &["services: the server refused the transaction: constraint violation: refused"][..],
         ),
     ] {
-        let outcome = zone_without(texts).reconcile_watched(&cluster()).await;
-        let outcome = outcome.unwrap();
+        let outcome = zone_without(texts).reconcile_watched(&cluster()).await.unwrap();
         let rejections = outcome.rejections.iter().map(ToString::to_string);
         assert!(rejections.eq(expected.iter().copied()), "{:?}", outcome.rejections);
         assert_eq!(outcome.problems.len(), 1, "{:?}", outcome.problems);

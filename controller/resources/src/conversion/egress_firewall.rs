@@ -13,8 +13,11 @@ use crate::selector;
 /// An EgressFirewall. With a field that cannot be used it has no rules.
 pub fn egress_firewall(object: &object::EgressFirewall) -> EgressFirewall {
     let mut problems = Vec::new();
-    let rules = object.spec.egress.iter().enumerate();
-    let rules: Vec<FirewallRule> = rules
+    let rules: Vec<FirewallRule> = object
+        .spec
+        .egress
+        .iter()
+        .enumerate()
         .filter_map(|(index, raw)| {
             let read = rule(&format!("spec.egress[{index}]"), raw);
             read.map_err(|problem| problems.push(problem)).ok()

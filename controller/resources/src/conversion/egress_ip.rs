@@ -9,16 +9,14 @@ use crate::selector;
 pub fn egress_ip(object: &EgressIP) -> EgressIp {
     let mut problems = Vec::new();
     let mut parse = |field: &str, labels: &LabelSelector| -> Option<Selector> {
-        let parsed = selector::parse(field, labels);
-        let parsed = parsed.map_err(|violations| {
+        let parsed = selector::parse(field, labels).map_err(|violations| {
             problems.extend(violations);
         });
         parsed.ok()
     };
     let namespaces = parse("spec.namespaceSelector", &object.spec.namespace_selector);
     let pods = parse("spec.podSelector", &object.spec.pod_selector);
-    let mark = object.annotations().get(EGRESS_IP_MARK);
-    let mark = mark.and_then(|text| text.parse().ok());
+    let mark = object.annotations().get(EGRESS_IP_MARK).and_then(|text| text.parse().ok());
     let items = object.status.iter().flat_map(|status| &status.items);
     let assignments = items.filter_map(|item| {
         Some(EgressAssignment {

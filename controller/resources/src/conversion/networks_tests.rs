@@ -122,8 +122,8 @@ fn with(
     field: &str,
     value: serde_json::Value,
 ) -> NetworkAttachmentDefinition {
-    let config = nad.spec.config.as_deref().unwrap();
-    let mut config: serde_json::Value = serde_json::from_str(config).unwrap();
+    let mut config: serde_json::Value =
+        serde_json::from_str(nad.spec.config.as_deref().unwrap()).unwrap();
     config[field] = value;
     nad.spec.config = Some(config.to_string());
     nad

@@ -134,9 +134,11 @@ impl Element {
             let net: Result<IpNet, _> = text.parse();
             net.map_err(|_| format!("{text:?} is not an address with the length of its subnet"))
         });
-        let mac = self.mac.as_deref().filter(|mac| !mac.is_empty());
-        let mac =
-            mac.map(|text| read_mac(text).ok_or_else(|| format!("{text:?} is not a MAC address")));
+        let mac = self
+            .mac
+            .as_deref()
+            .filter(|mac| !mac.is_empty())
+            .map(|text| read_mac(text).ok_or_else(|| format!("{text:?} is not a MAC address")));
         Ok(AddressRequest {
             addresses: addresses.collect::<Result<_, _>>()?,
             mac: mac.transpose()?,
@@ -298,8 +300,10 @@ fn open_ports(object: &object::Pod, problems: &mut Vec<FieldProblem>) -> Vec<Ope
                         protocols.find(|one| one.to_string().to_ascii_lowercase() == name);
                     let protocol = protocol.ok_or_else(|| format!("invalid protocol {name}"))?;
                     let port = port.ok_or_else(|| format!("protocol {name} needs a port"))?;
-                    let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
-                    let number = number.ok_or_else(|| format!("invalid port {port}"))?;
+                    let number = port
+                        .as_u64()
+                        .and_then(|port| u16::try_from(port).ok())
+                        .ok_or_else(|| format!("invalid port {port}"))?;
                     Ok(OpenPort::Port(protocol, number))
                 }
             }

@@ -23,8 +23,11 @@ pub fn network_policy(object: &NetworkPolicy) -> Policy {
 pub fn multi_network_policy(object: &MultiNetworkPolicy) -> Policy {
     let key = key(PolicyKind::MultiNetworkPolicy, object);
     let text = object.annotations().get(POLICY_FOR);
-    let names = text.into_iter().flat_map(|text| text.split(','));
-    let names = names.map(str::trim).filter(|name| !name.is_empty());
+    let names = text
+        .into_iter()
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
     let definitions: Vec<NadKey> = names
         .map(|text| {
             let (namespace, name) = text.split_once('/').unwrap_or((&key.namespace, text));

@@ -142,10 +142,15 @@ fn external_ips(
     let mut found = addresses("spec.externalIPs", texts, problems);
     if spec.type_.as_deref() == Some("LoadBalancer") {
         let ingress = service.status.as_ref();
-        let ingress = ingress.and_then(|status| status.pointer("/loadBalancer/ingress"));
-        let ingress = ingress.and_then(Value::as_array).into_iter().flatten();
-        let texts = ingress.filter_map(|entry| entry.get("ip")?.as_str().map(str::to_owned));
-        let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+        let ingress = ingress
+            .and_then(|status| status.pointer("/loadBalancer/ingress"))
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let texts: Vec<String> = ingress
+            .filter_map(|entry| entry.get("ip")?.as_str().map(str::to_owned))
+            .filter(|text| !text.is_empty())
+            .collect();
         found.extend(addresses("status.loadBalancer.ingress", &texts, problems));
     }
     found
@@ -320,8 +325,8 @@ mod tests {
         let mirrored = slice(&json!({
             "name": "web-x", "namespace": "blue", "labels": {MIRRORED_SERVICE_LABEL: "web"},
             "annotations": {ENDPOINT_NETWORK: "blue_l3"},
-        }));
-        let mirrored = mirrored.unwrap();
+        }))
+        .unwrap();
         assert_eq!(mirrored.network.as_deref(), Some("blue_l3"));
         assert_eq!(mirrored.service.to_string(), "blue/web");
         assert_eq!((mirrored.endpoints.len(), mirrored.ports.len()), (1, 1));

@@ -78,8 +78,7 @@ impl ClusterSettingsSpec {
         if !shown.is_empty() {
             return shown;
         }
-        let families = IpFamily::BOTH.into_iter();
-        let families = families.map(|family| ClusterFamily {
+        let families = IpFamily::BOTH.into_iter().map(|family| ClusterFamily {
             family,
             reason: "neither ranges nor objects show a family".to_owned(),
         });
@@ -132,10 +131,12 @@ fn of_kind<'a, T: InventoryKind + 'a>(
         });
         found.collect::<Vec<_>>()
     };
-    let known = T::objects(objects).in_order().into_iter();
-    let known = known.flat_map(move |(_, sourced)| evidence(&sourced.object));
-    let missing = objects.missing(T::KIND);
-    let missing = missing.filter_map(|refused| Some(T::decode(&refused.json).ok()?.0));
+    let known = T::objects(objects)
+        .in_order()
+        .into_iter()
+        .flat_map(move |(_, sourced)| evidence(&sourced.object));
+    let missing =
+        objects.missing(T::KIND).filter_map(|refused| Some(T::decode(&refused.json).ok()?.0));
     known.chain(missing.flat_map(move |object| evidence(&object)))
 }
 
@@ -151,10 +152,14 @@ fn family_of(text: &str) -> Option<(&'static str, IpFamily)> {
 
 /// Subnets of a network that may be the primary one of pods.
 fn primary_subnets(layer3: Option<&Layer3Config>, layer2: Option<&Layer2Config>) -> Vec<String> {
-    let layer3 = layer3.filter(|config| config.role == NetworkRole::Primary);
-    let layer3 = layer3.into_iter().flat_map(|config| &config.subnets);
-    let layer2 = layer2.filter(|config| config.role == NetworkRole::Primary);
-    let layer2 = layer2.into_iter().flat_map(|config| &config.subnets);
+    let layer3 = layer3
+        .filter(|config| config.role == NetworkRole::Primary)
+        .into_iter()
+        .flat_map(|config| &config.subnets);
+    let layer2 = layer2
+        .filter(|config| config.role == NetworkRole::Primary)
+        .into_iter()
+        .flat_map(|config| &config.subnets);
     let subnets = layer3.map(|subnet| subnet.cidr.clone());
     subnets.chain(layer2.flatten().cloned()).collect()
 }
@@ -179,11 +184,14 @@ fn node_addresses(node: &Node) -> Vec<String> {
     let interface =
         uplink.flat_map(|uplink| uplink.addresses).chain(primary_interface(annotations));
     let status = node.status.as_ref();
-    let addresses = status.and_then(|status| status.get("addresses")?.as_array());
-    let addresses = addresses.into_iter().flatten().filter_map(|address| {
-        let text = address.get("address")?.as_str()?;
-        (address.get("type")?.as_str()? == INTERNAL_ADDRESS).then(|| text.to_owned())
-    });
+    let addresses = status
+        .and_then(|status| status.get("addresses")?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|address| {
+            let text = address.get("address")?.as_str()?;
+            (address.get("type")?.as_str()? == INTERNAL_ADDRESS).then(|| text.to_owned())
+        });
     let interface = interface.map(|address| address.addr().to_string());
     addresses.chain(interface).collect()
 }

@@ -272,8 +272,8 @@ fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
 
 /// Puts former versions of one kind. `is_whole`: state files have whole objects of the kind.
 fn restore_former<T: InventoryKind>(manifests: &mut Inventory, state: &Inventory, is_whole: bool) {
-    let missing = manifests.missing(T::KIND).map(|one| (one.key.clone(), one.position));
-    let missing: Vec<(ObjectKey, u64)> = missing.collect();
+    let missing: Vec<(ObjectKey, u64)> =
+        manifests.missing(T::KIND).map(|one| (one.key.clone(), one.position)).collect();
     for (key, position) in missing {
         let Some(former) = T::objects(state).get(&key) else {
             continue;

@@ -145,11 +145,14 @@ impl<C: Capability> Evaluation<C> {
         }
         let is_empty = own.is_empty() && rows.wanted.is_empty() && rows.members.is_empty();
         let layout = &scene.index.layout;
-        let members = rows.members.into_iter().map(|(table, name, member)| {
-            let hash = layout.text_key(&name);
-            (RowKey { table, hash }, member)
-        });
-        let members = members.collect();
+        let members = rows
+            .members
+            .into_iter()
+            .map(|(table, name, member)| {
+                let hash = layout.text_key(&name);
+                (RowKey { table, hash }, member)
+            })
+            .collect();
         self.kept.extend(rows.kept.iter().copied());
         let mut asked_for = rows.kept;
         let current = Current { part, key, own };
@@ -204,8 +207,9 @@ impl<C: Capability> Evaluation<C> {
                 continue;
             };
             for key in index.keys_of(owned.table, row) {
-                let others = dependencies.claimants(key.source());
-                let others = others.filter(|part| !self.queue.has_evaluated(*part));
+                let others = dependencies
+                    .claimants(key.source())
+                    .filter(|part| !self.queue.has_evaluated(*part));
                 let before = claimants.len();
                 claimants.extend(others);
                 if claimants.len() > before && index.is_only(key, row) {

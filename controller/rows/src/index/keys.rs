@@ -62,8 +62,7 @@ impl Keys {
             Entry::Occupied(mut entry) => match entry.get_mut() {
                 Rows::One(have) if have.uuid == row.uuid => *have = row.clone(),
                 Rows::One(have) => {
-                    let both = [have.clone(), row.clone()];
-                    let both = both.map(|row| (row.uuid, row));
+                    let both = [have.clone(), row.clone()].map(|row| (row.uuid, row));
                     entry.insert(Rows::Many(Box::new(both.into())));
                 }
                 Rows::Many(have) => {

@@ -132,8 +132,9 @@ impl<P: Clone + Eq + Hash> Index<P> {
             let table = layout.table(place);
             let is_owned = parts.is_some() && self.owners[place.index()].is_some();
             let is_indexed = self.is_complete && table.is_indexed();
-            let rows = table.id.filter(|_| is_owned || is_indexed);
-            let Some(rows) = rows.map(|id| snapshot.table(id)) else {
+            let Some(rows) =
+                table.id.filter(|_| is_owned || is_indexed).map(|id| snapshot.table(id))
+            else {
                 continue;
             };
             if is_indexed && table.has_keys() {

@@ -39,8 +39,7 @@ impl<'a> OwnRows<'a> {
             let hash = layout.row_key(table, row)?;
             Some(RowKey { table, hash })
         };
-        let rows = index.owned(part).enumerate();
-        let rows = rows.map(|(place, (table, row))| {
+        let rows = index.owned(part).enumerate().map(|(place, (table, row))| {
             let owned = OwnedRow { part, table, uuid: row.uuid };
             OwnRow { owned, row, unique_key: unique_key(place, table, row) }
         });

@@ -305,8 +305,8 @@ impl Farming {
         let terms = reader.shared(&Terms::OfSite(site));
         let router = format!("router{site}");
         let ids =
-            [("owner", "farm".to_owned()), ("site", site.to_string()), ("node", node.to_string())];
-        let ids = ids.map(|(key, value)| (key.to_owned(), value));
+            [("owner", "farm".to_owned()), ("site", site.to_string()), ("node", node.to_string())]
+                .map(|(key, value)| (key.to_owned(), value));
         let port = LogicalRouterPort {
             name: port_name(site, node),
             mac: format!("{}:{terms}", facts.address),

@@ -459,8 +459,8 @@ fn the_number_of_evaluated_parts_follows_the_change() {
 fn a_contributed_member_changes_nothing_but_itself() {
     let mut world = large(2, 100);
     let crowd = |world: &World| {
-        let sets = world.rows::<AddressSet>().into_iter();
-        let mut sets = sets.filter(|(_, set)| set.name == "crowd0");
+        let mut sets =
+            world.rows::<AddressSet>().into_iter().filter(|(_, set)| set.name == "crowd0");
         sets.next().unwrap().1.addresses
     };
     let before = crowd(&world);

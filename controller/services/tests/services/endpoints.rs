@@ -82,8 +82,8 @@ fn endpoints_belong_to_the_port_of_their_name_and_protocol() {
     world.pass();
     let tcp = vips([("10.96.0.7:80", "10.10.2.3:8080"), ("10.96.0.7:81", "")]);
     let udp = vips([("10.96.0.7:80", "")]);
-    let expected = [("web_TCP_cluster", tcp), ("web_UDP_cluster", udp)];
-    let expected = expected.map(|(name, vips)| (name.to_owned(), vips));
+    let expected = [("web_TCP_cluster", tcp), ("web_UDP_cluster", udp)]
+        .map(|(name, vips)| (name.to_owned(), vips));
     assert_eq!(world.vips(), BTreeMap::from(expected));
 }
 

@@ -123,8 +123,8 @@ fn only_the_load_balancer_of_local_endpoints_skips_snat() {
         (scope.to_owned(), row.options["skip_snat"].clone())
     });
     let expected =
-        [("cluster", "false"), ("node_local_router_n1", "true"), ("node_switch_n1", "false")];
-    let expected = expected.map(|(scope, skips)| (scope.to_owned(), skips.to_owned()));
+        [("cluster", "false"), ("node_local_router_n1", "true"), ("node_switch_n1", "false")]
+            .map(|(scope, skips)| (scope.to_owned(), skips.to_owned()));
     assert_eq!(skips.collect::<BTreeMap<_, _>>(), expected.into());
 }
 

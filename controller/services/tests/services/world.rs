@@ -51,8 +51,7 @@ pub(crate) fn annotations(name: &str, id: u8) -> BTreeMap<&'static str, String> 
 }
 
 pub(crate) fn put_node(inputs: &mut ZoneObjects, name: &str, annotations: BTreeMap<&str, String>) {
-    let annotations = annotations.into_iter();
-    let annotations = annotations.map(|(key, value)| (key.to_owned(), value)).collect();
+    let annotations = annotations.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     inputs.put_node(NodeObject {
         name,
         created: None,
@@ -153,8 +152,12 @@ impl World {
         let snapshot = self.database.snapshot();
         let mut fresh = Engine::<Services>::new(UuidSource::seeded(3));
         for controller in [&mut self.controller, &mut fresh] {
-            let again = controller.plan(&self.inputs, &snapshot).into_change().unwrap();
-            let again = again.transaction.map(|transaction| transaction.operations().to_vec());
+            let again = controller
+                .plan(&self.inputs, &snapshot)
+                .into_change()
+                .unwrap()
+                .transaction
+                .map(|transaction| transaction.operations().to_vec());
             assert!(again.is_none(), "{again:?}");
         }
     }

@@ -56,10 +56,11 @@ impl ClusterText {
             0 => GatewayMode::Shared,
             _ => GatewayMode::Local,
         };
-        let features = [Feature::Multicast, Feature::EgressFirewall, Feature::EgressIp];
-        let features = features.into_iter().filter(|_| random.chance(40)).collect();
-        let nodes = (1..=1 + random.below(3)).map(|number| format!("n{number}"));
-        let nodes = nodes.collect();
+        let features = [Feature::Multicast, Feature::EgressFirewall, Feature::EgressIp]
+            .into_iter()
+            .filter(|_| random.chance(40))
+            .collect();
+        let nodes = (1..=1 + random.below(3)).map(|number| format!("n{number}")).collect();
         let mut builder = Builder {
             random,
             families,
@@ -203,8 +204,8 @@ impl Builder<'_> {
         };
         if self.random.chance(50) {
             let (ipv4, ipv6) = ranges(48);
-            let subnets = self.per_family(&ipv4, &ipv6);
-            let subnets: Vec<_> = subnets.iter().map(|cidr| json!({"cidr": cidr})).collect();
+            let subnets: Vec<_> =
+                self.per_family(&ipv4, &ipv6).iter().map(|cidr| json!({"cidr": cidr})).collect();
             json!({"topology": "Layer3", "layer3": {"role": role, "subnets": subnets}})
         } else {
             let (ipv4, ipv6) = ranges(64);

@@ -40,8 +40,7 @@ pub(crate) fn call_within(
 /// An operation fails.
 pub(crate) fn transact(socket: &Path, request: &Value) -> Value {
     let reply = call(socket, "transact", request).expect("a running server answers");
-    let results = reply["result"].as_array();
-    let results = results.unwrap_or_else(|| panic!("{reply}"));
+    let results = reply["result"].as_array().unwrap_or_else(|| panic!("{reply}"));
     if let Some(failed) = results.iter().find(|result| result["error"].is_string()) {
         panic!("{failed}");
     }

@@ -169,8 +169,8 @@ fn insert_learned(server: &RealServer, learned: &[LearnedNeighbor]) {
     request.extend(learned.iter().map(select));
     let selected = transact(server.socket(), &Value::Array(request));
     // ovn-northd removes old rows at once.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_or(0, |time| time.as_millis() as u64);
+    let now =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64);
     let mut request = vec![json!("OVN_Southbound")];
     for (number, neighbor) in learned.iter().enumerate() {
         let datapath = &selected[number]["rows"][0]["datapath"];

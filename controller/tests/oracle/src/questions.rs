@@ -55,7 +55,7 @@ pub fn ask_free_topologies(release: &Release, wanted: usize, random: &mut Random
 /// Asks about one random database.
 fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
     let mut rows = Rows::default();
-    let options = [
+    let options: Vec<_> = [
         (15, "default_acl_drop", "true"),
         (10, "use_ct_inv_match", "false"),
         (10, "install_ls_lb_from_router", "true"),
@@ -64,21 +64,22 @@ fn ask_database(release: &Release, random: &mut Random, tally: &mut Tally) {
         (10, "use_logical_dp_groups", "false"),
     ]
     .into_iter()
-    .filter(|(percent, _, _)| random.chance(*percent));
-    let options: Vec<_> = options.map(|(_, key, value)| (key, value)).collect();
+    .filter(|(percent, _, _)| random.chance(*percent))
+    .map(|(_, key, value)| (key, value))
+    .collect();
     rows.insert("NB_Global", json!({"options": map(&options)}));
     let topologies: Vec<_> =
         (0..TOPOLOGIES).map(|number| Topology::new(number, random, &mut rows)).collect();
-    let variables = topologies.iter().flat_map(|topology| &topology.variables);
-    let variables: Vec<_> = variables.cloned().collect();
+    let variables: Vec<_> =
+        topologies.iter().flat_map(|topology| &topology.variables).cloned().collect();
     let row = json!({"chassis": "c1", "variables": map(&variables)});
     rows.insert("Chassis_Template_Var", row);
     let request = rows.request();
     let server = start_server(release);
     let request = serde_json::from_str(&request).expect("the request is JSON");
     transact(server.socket(), &request);
-    let learned = topologies.iter().flat_map(|topology| &topology.learned);
-    let learned: Vec<_> = learned.cloned().collect();
+    let learned: Vec<_> =
+        topologies.iter().flat_map(|topology| &topology.learned).cloned().collect();
     let mut ovn = Ovn::start(release, &server, &learned);
     let northbound = Northbound::new(&read_northbound(&server), None);
     for topology in &topologies {
@@ -111,8 +112,7 @@ pub fn ask_clouds(release: &Release, wanted: usize, random: &mut Random) -> Tall
         let server = start_server(release);
         let request = serde_json::from_str(&rows.request()).expect("the request is JSON");
         transact(server.socket(), &request);
-        let learned = clouds.iter().flat_map(|cloud| &cloud.learned);
-        let learned: Vec<_> = learned.cloned().collect();
+        let learned: Vec<_> = clouds.iter().flat_map(|cloud| &cloud.learned).cloned().collect();
         let mut ovn = Ovn::start(release, &server, &learned);
         let northbound = Northbound::new(&read_northbound(&server), None);
         for cloud in &clouds {
@@ -145,9 +145,14 @@ pub fn ask_clusters(release: &Release, wanted: usize, random: &mut Random) -> Ta
         let zone = random.pick(&text.nodes).clone();
         let server = start_server(release);
         let snapshot = runtime.block_on(write_zone(&cluster, &zone, &server.remote()));
-        let addresses = text.addresses.iter().map(String::as_str);
-        let addresses = addresses.chain(FOREIGN_ADDRESSES).map(parse_address);
-        let mut addresses: Vec<_> = addresses.chain(pod_addresses(&cluster)).collect();
+        let mut addresses: Vec<_> = text
+            .addresses
+            .iter()
+            .map(String::as_str)
+            .chain(FOREIGN_ADDRESSES)
+            .map(parse_address)
+            .chain(pod_addresses(&cluster))
+            .collect();
         let wiring = Wiring::new(&snapshot);
         addresses.extend(wiring.addresses());
         let first = tally.wrong.len();

@@ -114,8 +114,8 @@ impl RecordedState {
             let late = ["Logical_Router", "Logical_Switch", "Port_Group"];
             late.iter().position(|name| *name == table)
         };
-        let tables = self.tables.iter();
-        let mut tables: Vec<_> = tables.filter(|(name, _)| !IGNORED.contains(&&***name)).collect();
+        let mut tables: Vec<_> =
+            self.tables.iter().filter(|(name, _)| !IGNORED.contains(&&***name)).collect();
         tables.sort_by_key(|(name, _)| {
             let has_references = REFERENCES.iter().any(|(table, ..)| table == name);
             (is_late(name).map(|place| place + 1), has_references)
@@ -148,8 +148,11 @@ impl RecordedState {
             return;
         };
         for host in FIRST_HOST..FIRST_HOST + MACHINES {
-            let addresses = networks.iter().filter_map(|network| nth_host(*network, host));
-            let addresses: Vec<_> = addresses.map(|address| address.to_string()).collect();
+            let addresses: Vec<_> = networks
+                .iter()
+                .filter_map(|network| nth_host(*network, host))
+                .map(|address| address.to_string())
+                .collect();
             let interface = format!("0a:58:fe:00:00:{host:02x} {}", addresses.join(" "));
             let port =
                 json!({"name": format!("made-up-{name}-{host}"), "addresses": set(&[interface])});
@@ -161,15 +164,19 @@ impl RecordedState {
     /// Networks of the routers on a switch.
     fn networks_of(&self, switch: &str) -> Vec<IpNet> {
         let row = self.row("Logical_Switch", switch);
-        let ports = row.and_then(|row| row.get("ports")?.as_array());
-        let ports = ports.into_iter().flatten().filter_map(Value::as_str);
+        let ports = row
+            .and_then(|row| row.get("ports")?.as_array())
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         let routers = ports.filter_map(|port| {
             let port = self.row("Logical_Switch_Port", port)?;
             port.get("options")?.get("router-port")?.as_str()
         });
         let networks = routers
-            .filter_map(|port| self.row("Logical_Router_Port", port)?.get("networks")?.as_array());
-        let networks = networks.flatten().filter_map(Value::as_str);
+            .filter_map(|port| self.row("Logical_Router_Port", port)?.get("networks")?.as_array())
+            .flatten()
+            .filter_map(Value::as_str);
         networks.filter_map(|text| text.parse().ok()).collect()
     }
 

@@ -103,8 +103,7 @@ impl TraceServer {
                 self.restart();
                 return None;
             };
-            let text = reply["result"].as_str().or(reply["error"].as_str());
-            let text = text.unwrap_or_default();
+            let text = reply["result"].as_str().or(reply["error"].as_str()).unwrap_or_default();
             if !text.contains("unknown datapath") {
                 return Some(text.to_owned());
             }

@@ -94,8 +94,9 @@ impl Wiring {
             let subnets = subnets.iter().flatten();
             switch.subnets.extend(subnets.filter_map(|text| text.parse::<IpNet>().ok()));
             for reference in &row.ports {
-                let port = ports.get(reference.uuid).expect("rows fit the schema");
-                let Some(port) = port else { continue };
+                let Some(port) = ports.get(reference.uuid).expect("rows fit the schema") else {
+                    continue;
+                };
                 wiring.ports.insert(port.name.clone(), wiring.switches.len());
                 switch.add(port, &routers);
             }
@@ -150,8 +151,7 @@ impl Wiring {
 
     /// Names of localnet ports of switches with a router.
     pub fn localnet_ports(&self) -> impl Iterator<Item = &str> {
-        let switches = self.switches.iter();
-        let switches = switches.filter(|switch| !switch.routers.is_empty());
+        let switches = self.switches.iter().filter(|switch| !switch.routers.is_empty());
         switches.filter_map(|switch| switch.localnet.as_deref())
     }
 
@@ -285,16 +285,21 @@ impl Switch {
 
     /// Addresses of the routers in the network of an address.
     fn gateways(&self, source: IpAddr) -> Vec<IpAddr> {
-        let networks = self.routers.iter().flat_map(|router| &router.networks);
-        let networks = networks.filter(|network| network.contains(&source));
+        let networks = self
+            .routers
+            .iter()
+            .flat_map(|router| &router.networks)
+            .filter(|network| network.contains(&source));
         networks.map(IpNet::addr).collect()
     }
 
     /// Neighbours that have an address: port of a machine, and MAC address.
     fn owners(&self, address: IpAddr) -> Vec<(Option<&str>, &str)> {
         let machines = self.machines.iter().flat_map(|machine| {
-            let own = machine.interfaces.iter();
-            let own = own.filter(move |(_, addresses)| addresses.contains(&address));
+            let own = machine
+                .interfaces
+                .iter()
+                .filter(move |(_, addresses)| addresses.contains(&address));
             own.map(|(mac, _)| (Some(machine.port.as_str()), mac.as_str()))
         });
         let routers = self.routers.iter();

@@ -35,8 +35,7 @@ pub fn read_cluster(files: &[PathBuf], text: &str, settings: ClusterSettings) ->
 pub async fn write_zone(cluster: &Cluster, zone: &str, remote: &str) -> Snapshot {
     use patchbay_reconcile::northbound::Northbound as _;
 
-    let database = Remote::open(remote, None, TIMEOUT).await;
-    let database = database.expect("a running server answers");
+    let database = Remote::open(remote, None, TIMEOUT).await.expect("a running server answers");
     let mut zone = ZoneReconciler::new(zone, database, UuidSource::seeded(0));
     zone.reconcile(cluster).await.expect("rows are written");
     zone.northbound().snapshot()

@@ -32,8 +32,7 @@ const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 
 /// Names of the load balancers of a VPC.
 pub(super) fn balancer_names(vpc: &str) -> impl Iterator<Item = (&'static str, bool, String)> {
-    let kinds = PROTOCOLS.into_iter();
-    let kinds = kinds.flat_map(|protocol| [(protocol, false), (protocol, true)]);
+    let kinds = PROTOCOLS.into_iter().flat_map(|protocol| [(protocol, false), (protocol, true)]);
     kinds.map(move |(protocol, has_affinity)| {
         let kind = if has_affinity { "sess-load" } else { "load" };
         (protocol, has_affinity, format!("vpc-{vpc}-{protocol}-{kind}"))
@@ -225,14 +224,12 @@ fn affinity_fields(reader: &Reader<'_, Vpcs>) -> BTreeSet<String> {
             _ => Some(true),
         }
     };
-    let fields = ["ip_src", "ipv6_src"].into_iter();
-    let fields = fields.filter(|field| known(field) == Some(true));
+    let fields = ["ip_src", "ipv6_src"].into_iter().filter(|field| known(field) == Some(true));
     fields.map(str::to_owned).collect()
 }
 
 /// MAC address of a router's port that is there, which is kept.
 pub(super) fn kept_mac(of: &Vpcs, port: &str, reader: &Reader<'_, Vpcs>) -> Option<String> {
-    let row = reader.row(of.tables.router_ports, port)?;
-    let row: RouterPortRow = reader.typed(row).ok()?;
+    let row: RouterPortRow = reader.typed(reader.row(of.tables.router_ports, port)?).ok()?;
     Some(row.mac).filter(|mac| !mac.is_empty())
 }

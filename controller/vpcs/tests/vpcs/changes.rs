@@ -143,8 +143,11 @@ spec: {ovnEip: alpha-vpc-extra, vpcSubnet: alpha-subnet}
         let mut networks = port.networks.iter();
         assert!(networks.any(|network| network.starts_with(&address)), "{port:?}");
     }
-    let tags = world.rows::<LogicalSwitchPort>().into_iter();
-    let tags: Vec<_> = tags.filter_map(|port| Some((port.name, port.tag?))).collect();
+    let tags: Vec<_> = world
+        .rows::<LogicalSwitchPort>()
+        .into_iter()
+        .filter_map(|port| Some((port.name, port.tag?)))
+        .collect();
     assert_eq!(tags, [("localnet.extra".to_owned(), 300)]);
 }
 
@@ -156,9 +159,8 @@ fn both_families_have_addresses_policies_and_translations() {
         .replace("gateway: 77.220.68.97", "gateway: '77.220.68.97,2001:db8:68::1'");
     let world = World::new(&manifests);
     assert_eq!(world.problems, Vec::<String>::new());
-    let nats = world.rows::<Nat>().into_iter();
     let nats: BTreeSet<(String, String)> =
-        nats.map(|nat| (nat.external_ip, nat.logical_ip)).collect();
+        world.rows::<Nat>().into_iter().map(|nat| (nat.external_ip, nat.logical_ip)).collect();
     let pair = |external: &str, logical: &str| (external.to_owned(), logical.to_owned());
     let expected = [pair("77.220.68.98", "10.100.0.0/24"), pair("2001:db8:68::2", "fd00:100::/64")];
     assert_eq!(nats, expected.into());

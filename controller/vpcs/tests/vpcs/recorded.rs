@@ -127,8 +127,7 @@ const DIFFERENCES: &[Difference] = &[
             });
             let balancers = rows.entry("Load_Balancer".to_owned()).or_default();
             balancers.insert("alpha-web".to_owned(), balancer.as_object().unwrap().clone());
-            let router = rows.get_mut("Logical_Router").unwrap();
-            let router = router.get_mut("alpha-vpc").unwrap();
+            let router = rows.get_mut("Logical_Router").unwrap().get_mut("alpha-vpc").unwrap();
             router.insert("load_balancer".to_owned(), json!(["alpha-web"]));
             true
         },
@@ -137,8 +136,7 @@ const DIFFERENCES: &[Difference] = &[
         scenario: "10-no-gateway-node",
         reason: "without a gateway node there is no port, and nothing to translate",
         change: |rows| {
-            let router = rows.get_mut("Logical_Router").unwrap();
-            let router = router.get_mut("alpha-vpc").unwrap();
+            let router = rows.get_mut("Logical_Router").unwrap().get_mut("alpha-vpc").unwrap();
             router.remove("nat").is_some() && rows.remove("NAT").is_some()
         },
     },
@@ -146,8 +144,7 @@ const DIFFERENCES: &[Difference] = &[
 
 fn without_source_routes(rows: &mut Rows) -> bool {
     let is_source = |name: &str| name.starts_with("src-ip");
-    let routes = rows.entry("Logical_Router_Static_Route".to_owned());
-    let routes = routes.or_default();
+    let routes = rows.entry("Logical_Router_Static_Route".to_owned()).or_default();
     let before = routes.len();
     routes.retain(|name, _| !is_source(name.split(": ").last().unwrap_or_default()));
     let is_changed = routes.len() < before;
@@ -277,11 +274,13 @@ fn rows(snapshot: &Snapshot) -> Rows {
         let (id, of) = schema.table_by_name(table).unwrap();
         for row in snapshot.table(id).iter() {
             for column in of.column_ids() {
-                let held = row.values.get(column).into_iter().flat_map(Datum::atoms);
-                let held = held.filter_map(|atom| match atom {
-                    Atom::Uuid(uuid) => Some(*uuid),
-                    _ => None,
-                });
+                let held =
+                    row.values.get(column).into_iter().flat_map(Datum::atoms).filter_map(|atom| {
+                        match atom {
+                            Atom::Uuid(uuid) => Some(*uuid),
+                            _ => None,
+                        }
+                    });
                 holders.extend(held.map(|uuid| (uuid, names[&row.uuid].clone())));
             }
         }

@@ -52,8 +52,8 @@ fn a_bad_route_or_policy_does_not_stop_its_vpc() {
 fn a_vpc_without_gateway_nodes_has_no_external_port() {
     let manifests = tenant().replace("external-gw: \"true\"", "external-gw: \"false\"");
     let world = World::new(&manifests);
-    let ports = world.rows::<LogicalRouterPort>().into_iter();
-    let ports: Vec<String> = ports.map(|port| port.name).collect();
+    let ports: Vec<String> =
+        world.rows::<LogicalRouterPort>().into_iter().map(|port| port.name).collect();
     assert_eq!(ports, ["alpha-vpc-alpha-subnet"]);
     assert_eq!(world.rows::<Nat>(), []);
     assert!(world.inventory.ovn_eips.is_empty());

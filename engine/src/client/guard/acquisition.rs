@@ -104,8 +104,11 @@ impl GuardAcquisition {
                 Ok(AcquisitionProgress::Request(self, request))
             }
             AcquisitionStep::Inserting => {
-                let row = results.get(1).and_then(|made| made.get("uuid"));
-                let row = row.and_then(parse_uuid_json).ok_or_else(malformed)?;
+                let row = results
+                    .get(1)
+                    .and_then(|made| made.get("uuid"))
+                    .and_then(parse_uuid_json)
+                    .ok_or_else(malformed)?;
                 // Marks in an earlier row of this name are lost.
                 let cleared = Some(self.epoch.clone());
                 Ok(AcquisitionProgress::Acquired(self.into_held_guard(row, cleared, Vec::new())))

@@ -36,8 +36,10 @@ impl Commit<'_, '_> {
                 for (uuid, row) in touched {
                     let Some(new) = &row.new else { continue };
                     let key = index.key(new);
-                    let committed = index.get(&key).map(|row| row.uuid);
-                    let committed = committed.filter(|other| self.keeps_key(table, *other, index));
+                    let committed = index
+                        .get(&key)
+                        .map(|row| row.uuid)
+                        .filter(|other| self.keeps_key(table, *other, index));
                     let other =
                         committed.filter(|other| other != uuid).or_else(|| keys.get(&key).copied());
                     if let Some(other) = other {

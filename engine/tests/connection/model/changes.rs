@@ -72,8 +72,10 @@ impl Change<'_> {
 
     /// A row of those that the transaction's snapshot shows.
     fn any<T: TableRow>(&mut self, name: impl Fn(&T) -> String) -> Option<(Ref<T>, T)> {
-        let rows = self.txn.snapshot().typed::<T>();
-        let rows: BTreeMap<String, (Ref<T>, T)> = rows
+        let rows: BTreeMap<String, (Ref<T>, T)> = self
+            .txn
+            .snapshot()
+            .typed::<T>()
             .iter()
             .map(|row| row.expect("the types are those of the schema"))
             .map(|(row, value)| (name(&value), (row, value)))

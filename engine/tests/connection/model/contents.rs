@@ -62,8 +62,8 @@ impl Contents {
         let contents: BTreeMap<_, _> = rows
             .into_iter()
             .map(|row| {
-                let columns = row.columns.into_iter();
-                let columns = columns.map(|(name, value)| (name, words(&value, &labels)));
+                let columns =
+                    row.columns.into_iter().map(|(name, value)| (name, words(&value, &labels)));
                 (labels[&row.uuid].clone(), columns.collect())
             })
             .collect();
@@ -74,8 +74,8 @@ impl Contents {
     #[track_caller]
     pub(super) fn assert_same(&self, other: &Self, what: &str) {
         for (label, columns) in &self.0 {
-            let others = other.0.get(label);
-            let others = others.unwrap_or_else(|| panic!("{what}: only one has {label}"));
+            let others =
+                other.0.get(label).unwrap_or_else(|| panic!("{what}: only one has {label}"));
             for (column, value) in columns {
                 assert_eq!(Some(value), others.get(column), "{what}: {label}, {column}");
             }
@@ -145,8 +145,7 @@ impl Reader {
         let mut params = vec![Json::string(&*schema.name)];
         for name in tables {
             let (_, table) = schema.table_by_name(name).unwrap();
-            let columns = table.column_ids();
-            let columns = columns.map(|id| Json::string(table.column_name(id)));
+            let columns = table.column_ids().map(|id| Json::string(table.column_name(id)));
             let columns = [Json::string("_uuid")].into_iter().chain(columns).collect();
             params.push(Json::object([
                 ("op", Json::string("select")),
@@ -170,11 +169,13 @@ impl Reader {
             };
             for row in found {
                 let Json::Object(columns) = row else { panic!("{}", row.to_text()) };
-                let columns = columns.iter().map(|(name, value)| {
-                    let name = String::from_utf8(name.clone()).unwrap();
-                    (name, value.clone())
-                });
-                let mut columns: BTreeMap<_, _> = columns.collect();
+                let mut columns: BTreeMap<_, _> = columns
+                    .iter()
+                    .map(|(name, value)| {
+                        let name = String::from_utf8(name.clone()).unwrap();
+                        (name, value.clone())
+                    })
+                    .collect();
                 let Some(Json::Array(uuid)) = columns.remove("_uuid") else {
                     panic!("{}", row.to_text())
                 };
@@ -200,8 +201,8 @@ impl Reader {
                     ("id", id),
                     ("result", Json::Array(Vec::new())),
                     ("error", Json::Null),
-                ]);
-                let reply = reply.to_text();
+                ])
+                .to_text();
                 self.stream.write_all(reply.as_bytes()).await.unwrap();
                 continue;
             }

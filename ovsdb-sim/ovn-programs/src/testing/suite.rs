@@ -93,12 +93,13 @@ fn target_folder() -> Result<PathBuf, UnpackError> {
     let test = env::current_exe().map_err(UnpackError::io(Path::new("this program")))?;
     // Cargo does not mark a target folder that existed before, such as a restored cache.
     let marked = test.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists());
-    let target = marked.or_else(|| {
-        let dependencies = test
-            .ancestors()
-            .find(|folder| folder.ends_with("deps") || folder.ends_with("examples"));
-        dependencies?.parent()?.parent()
-    });
-    let target = target.map(Path::to_owned);
+    let target = marked
+        .or_else(|| {
+            let dependencies = test
+                .ancestors()
+                .find(|folder| folder.ends_with("deps") || folder.ends_with("examples"));
+            dependencies?.parent()?.parent()
+        })
+        .map(Path::to_owned);
     target.ok_or(UnpackError::NoTargetFolder(test))
 }

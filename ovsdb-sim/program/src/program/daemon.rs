@@ -160,8 +160,10 @@ pub(crate) fn take_kept_file() -> io::Result<File> {
 /// whenever a signal of an error has ended it. Returns when it has ended otherwise. All servers
 /// have one file as their standard input, in which they keep their configuration.
 pub(crate) fn monitor(on_ready: impl FnOnce() -> io::Result<()>) -> Result<(), DaemonError> {
-    let kept = memfd_create(KEPT_FILE_NAME, MFdFlags::MFD_CLOEXEC);
-    let kept = File::from(kept.map_err(|error| DaemonError::Start(error.into()))?);
+    let kept = File::from(
+        memfd_create(KEPT_FILE_NAME, MFdFlags::MFD_CLOEXEC)
+            .map_err(|error| DaemonError::Start(error.into()))?,
+    );
     let start_server = || {
         let stdin = kept.try_clone().map_err(DaemonError::Start)?;
         start(Role::Server, stdin.into())

@@ -79,8 +79,7 @@ impl KeptConfiguration {
     fn encode(&self) -> Vec<u8> {
         let remotes = self.remotes.iter().map(|target| ("r", target.as_bytes()));
         let databases = self.databases.iter().map(|name| ("d", name.as_bytes()));
-        let files = self.files.iter();
-        let files = files.map(|path| ("f", path.as_os_str().as_bytes()));
+        let files = self.files.iter().map(|path| ("f", path.as_os_str().as_bytes()));
         let items = remotes.chain(databases).chain(files);
         let mut text: Vec<u8> = items
             .flat_map(|(kind, value)| [kind.as_bytes(), value, &[SEPARATOR]].concat())

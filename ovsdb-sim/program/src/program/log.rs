@@ -109,8 +109,7 @@ impl LogSink for Sink {
     }
 
     fn reopen_file(&self) -> Result<(), ReopenLogError> {
-        let path = self.file.state().path.clone();
-        let path = path.ok_or(ReopenLogError::NoFile)?;
+        let path = self.file.state().path.clone().ok_or(ReopenLogError::NoFile)?;
         tracing::info!(target: "vlog", "closing log file");
         Ok(self.file.open(&path)?)
     }

@@ -202,9 +202,11 @@ fn connections_come_and_go(server: &mut Server, folder: &Path) {
     assert!(!reply.contains("details"), "{reply}");
 
     let expect = |expected: [&str; TARGETS.len()]| {
-        let expected = targets.iter().zip(expected);
-        let expected: Vec<_> =
-            expected.map(|(target, status)| format!("{target} {status}")).collect();
+        let expected: Vec<_> = targets
+            .iter()
+            .zip(expected)
+            .map(|(target, status)| format!("{target} {status}"))
+            .collect();
         let start = Instant::now();
         loop {
             let found = statuses(&server.socket, &targets);

@@ -53,8 +53,8 @@ fn compare(starts: [&(dyn Fn() -> Server + Sync); 2]) {
 }
 
 fn output(program: &Path, server: &Server) -> String {
-    let output = Command::new(program).arg(server.remote()).output();
-    let output = output.expect("a built program starts");
+    let output =
+        Command::new(program).arg(server.remote()).output().expect("a built program starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     String::from_utf8(output.stdout).expect("the output is text")

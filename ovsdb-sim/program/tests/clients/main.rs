@@ -60,8 +60,7 @@ fn compare(release: &Release, name: &str, schemas: &[&str]) {
 }
 
 fn shown(answer: &Answer) -> String {
-    let errors = answer.stderr.lines();
-    let errors: Vec<_> = errors.map(|line| format!("stderr: {line}\n")).collect();
+    let errors: Vec<_> = answer.stderr.lines().map(|line| format!("stderr: {line}\n")).collect();
     let Answer { stdout, code, .. } = answer;
     format!("{stdout}\n{}exit {code:?}\n", errors.concat())
 }

@@ -53,8 +53,11 @@ impl Server {
         for schema in schemas {
             command.arg("--schema").arg(schema);
         }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut child = child.expect("a built program starts");
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a built program starts");
         let stdout = child.stdout.take().expect("a piped output");
         let mut line = String::new();
         let read = BufReader::new(stdout).read_line(&mut line);

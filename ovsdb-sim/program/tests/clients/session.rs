@@ -91,8 +91,12 @@ impl Session<'_> {
                 let file = File::create(&output).expect("a file in a fresh folder");
                 let errors = file.try_clone().expect("a file can be shared");
                 let mut command = self.command(program, arguments);
-                let child = command.stdin(Stdio::null()).stdout(file).stderr(errors);
-                let child = child.spawn().expect("an installed program starts");
+                let child = command
+                    .stdin(Stdio::null())
+                    .stdout(file)
+                    .stderr(errors)
+                    .spawn()
+                    .expect("an installed program starts");
                 let running = Running { child, output };
                 self.running.insert(name.to_owned(), running);
                 Answer::done(String::new())

@@ -87,8 +87,10 @@ fn read(socket: &Path, database: &'static str, rows: &mut HashMap<String, Row>) 
         let selected = reply["result"][number]["rows"].as_array().expect("rows");
         for row in selected {
             let mut columns = row.as_object().expect("a row").clone();
-            let uuid = columns.remove("_uuid").expect("a row's UUID");
-            let uuid = uuid[1].as_str().expect("a UUID").to_owned();
+            let uuid = columns.remove("_uuid").expect("a row's UUID")[1]
+                .as_str()
+                .expect("a UUID")
+                .to_owned();
             columns.remove("_version");
             for (_, arbitrary) in ARBITRARY.iter().filter(|(of, _)| of == table) {
                 for column in *arbitrary {

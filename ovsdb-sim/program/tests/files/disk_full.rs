@@ -67,8 +67,8 @@ fn a_transaction_that_cannot_be_written_changes_nothing() {
     );
     for _ in 0..2 {
         let reply = transact(&socket, &too_much);
-        let details = reply.split_once(r#"{"count":1},{"count":1},{"#);
-        let details = details.unwrap_or_else(|| panic!("{reply}")).1;
+        let details =
+            reply.split_once(r#"{"count":1},{"count":1},{"#).unwrap_or_else(|| panic!("{reply}")).1;
         let error = r#"sim.db: write failed","error":"I/O error","io-error":"File too large"}"#;
         assert!(details.contains(error), "{reply}");
         assert_eq!(dump(&socket), before);

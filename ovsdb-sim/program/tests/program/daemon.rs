@@ -123,17 +123,21 @@ fn a_detached_server_is_found_by_its_pidfile() {
         let listed = bed.appctl("ovsdb-server/list-dbs");
         let second = bed.server(&["--pidfile", "--remote=punix:second", "db"]);
         // The folder's name may contain the digits of the process id.
-        let refused = text(&second.stderr).replace(&bed.path("").display().to_string(), "<folder>");
-        let refused = refused.replace(&format!("pid {process},"), "pid <process>,");
-        let refused = refused.lines().next_back().unwrap().to_owned();
+        let refused = text(&second.stderr)
+            .replace(&bed.path("").display().to_string(), "<folder>")
+            .replace(&format!("pid {process},"), "pid <process>,")
+            .lines()
+            .next_back()
+            .unwrap()
+            .to_owned();
         let reopened = bed.appctl("vlog/reopen");
         let exit = bed.appctl("exit");
         bed.wait_for_process(str::is_empty);
-        let log = fs::read_to_string(bed.path("ovsdb-server.log")).unwrap();
-        let log = log.replace(&bed.path("").display().to_string(), "");
+        let log = fs::read_to_string(bed.path("ovsdb-server.log"))
+            .unwrap()
+            .replace(&bed.path("").display().to_string(), "");
         let first = log_tail(log.lines().next().unwrap());
-        let version = log_tail(log.lines().nth(1).unwrap());
-        let version = version.rsplit_once(' ').unwrap().0.to_owned();
+        let version = log_tail(log.lines().nth(1).unwrap()).rsplit_once(' ').unwrap().0.to_owned();
         (listed, (refused, second.status.code()), reopened, exit, (first, version))
     });
     assert_eq!(real, sim);
@@ -277,8 +281,11 @@ fn levels_and_the_log_file_are_set_in_the_order_of_the_options() {
             let served = ["--unixctl=none", "--remote=punix:db.sock", "--run=true", "db"];
             let output = bed.server(&[options, &served].concat());
             assert!(output.status.success(), "{output:?}");
-            let file = ["log", "ovsdb-server.log"].map(|name| fs::read_to_string(bed.path(name)));
-            let file = file.into_iter().find_map(Result::ok).unwrap();
+            let file = ["log", "ovsdb-server.log"]
+                .map(|name| fs::read_to_string(bed.path(name)))
+                .into_iter()
+                .find_map(Result::ok)
+                .unwrap();
             [text(&output.stderr), file].map(|log| {
                 let opened = log.lines().filter(|line| line.contains("opened log file"));
                 opened.count()

@@ -250,8 +250,8 @@ fn a_backup_takes_over_from_an_active_server_that_was_killed_and_is_followed_by_
     assert!(load.acknowledged.len() >= BEFORE_CRASH);
 
     // The backup keeps what it has, and clients still cannot write.
-    let refused = backup.client().transact(r#"{"op":"delete","table":"T","where":[]}"#);
-    let refused = refused.unwrap().to_text();
+    let refused =
+        backup.client().transact(r#"{"op":"delete","table":"T","where":[]}"#).unwrap().to_text();
     assert!(refused.contains("read only mode"), "{refused}");
     backup.appctl("ovsdb-server/disconnect-active-ovsdb-server");
     let status = backup.appctl("ovsdb-server/sync-status");

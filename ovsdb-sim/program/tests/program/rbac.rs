@@ -222,8 +222,9 @@ impl Bed {
         let start = Instant::now();
         loop {
             let log = fs::read_to_string(self.path("ovsdb-server.log")).unwrap_or_default();
-            let port = log.rsplit_once("127.0.0.1: listening on port ");
-            let port = port.and_then(|(_, tail)| tail.lines().next()?.parse().ok());
+            let port = log
+                .rsplit_once("127.0.0.1: listening on port ")
+                .and_then(|(_, tail)| tail.lines().next()?.parse().ok());
             if let Some(port) = port
                 && self.path("role.sock").exists()
             {

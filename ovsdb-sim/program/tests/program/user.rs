@@ -16,8 +16,10 @@ fn is_root() -> bool {
 /// Ids of the user and the group of a process.
 fn identity(process: &str) -> Vec<String> {
     let status = fs::read_to_string(format!("/proc/{}/status", process.trim())).unwrap();
-    let ids = status.lines().filter(|line| line.contains("id:\t"));
-    let ids = ids.filter(|line| line.starts_with("Uid") || line.starts_with("Gid"));
+    let ids = status
+        .lines()
+        .filter(|line| line.contains("id:\t"))
+        .filter(|line| line.starts_with("Uid") || line.starts_with("Gid"));
     ids.map(str::to_owned).collect()
 }
 

@@ -127,10 +127,9 @@ fn compare(release: &Release, model: Model, seeds: &Seeds) -> Result<(), String>
     let mut comparison = servers.compare(Scope::Random);
     let mut requests = Requests::new(&schema);
     let mut script = vec![format!("schema {schema}")];
-    let monitors = seeds.setup.iter().map(|seed| requests.monitor(*seed));
-    let monitors: Vec<_> = monitors.collect();
-    let changes = seeds.requests.iter().zip(monitors.len()..);
-    let changes = changes.map(|(seeds, id)| requests.any(seeds, id));
+    let monitors: Vec<_> = seeds.setup.iter().map(|seed| requests.monitor(*seed)).collect();
+    let changes =
+        seeds.requests.iter().zip(monitors.len()..).map(|(seeds, id)| requests.any(seeds, id));
     for (id, (connection, method, params)) in monitors.into_iter().chain(changes).enumerate() {
         if method == CLOSE {
             script.push(format!("{connection} {method}"));

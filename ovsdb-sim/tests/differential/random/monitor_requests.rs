@@ -15,8 +15,12 @@ pub(super) fn second_request(
     first: &Value,
 ) -> Option<Value> {
     let named = first["columns"].as_array()?;
-    let others = table.columns.iter().map(|column| json!(&*column.name));
-    let others: Vec<Value> = others.filter(|column| !named.contains(column)).collect();
+    let others: Vec<Value> = table
+        .columns
+        .iter()
+        .map(|column| json!(&*column.name))
+        .filter(|column| !named.contains(column))
+        .collect();
     let select = json!({"modify": rng.random_bool(0.5), "insert": rng.random_bool(0.5)});
     let mut second = json!({"columns": others, "select": select});
     if let Some(condition) = first.get("where") {

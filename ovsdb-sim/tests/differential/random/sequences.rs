@@ -82,11 +82,14 @@ fn reference(rng: &mut StdRng, table: &TableSchema, ty: RefType) -> Option<(Colu
         }
         _ => None,
     };
-    let columns = table.columns.iter().filter_map(|column| {
-        let target = column.ty.base_types().find_map(target)?;
-        Some((column.clone(), target))
-    });
-    let columns: Vec<_> = columns.collect();
+    let columns: Vec<_> = table
+        .columns
+        .iter()
+        .filter_map(|column| {
+            let target = column.ty.base_types().find_map(target)?;
+            Some((column.clone(), target))
+        })
+        .collect();
     (!columns.is_empty()).then(|| pick(rng, &columns))
 }
 

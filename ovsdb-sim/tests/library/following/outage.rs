@@ -47,8 +47,12 @@ async fn until_connected(relay: &Server, expected: bool) {
 /// The next message: what it is, and its content.
 async fn next(client: &mut Client) -> (String, Json) {
     let message = client.next().await.expect("an open connection");
-    let what = message.get("method").or_else(|| message.get("id"));
-    let what = what.and_then(Json::as_str).expect("a name").to_owned();
+    let what = message
+        .get("method")
+        .or_else(|| message.get("id"))
+        .and_then(Json::as_str)
+        .expect("a name")
+        .to_owned();
     (what, message)
 }
 

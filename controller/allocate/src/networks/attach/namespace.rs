@@ -108,8 +108,8 @@ pub(super) fn attach_namespace<T: InventoryKind>(
     // Annotations and fields of other programs stay.
     let mut updated = existing.clone();
     let meta = &mut updated.object.metadata;
-    let noted = meta.annotations.iter().flatten();
-    let noted = noted.filter(|(key, _)| key.starts_with(MANAGED_ANNOTATIONS));
+    let noted =
+        meta.annotations.iter().flatten().filter(|(key, _)| key.starts_with(MANAGED_ANNOTATIONS));
     nad.annotations_mut().extend(noted.map(|(key, value)| (key.clone(), value.clone())));
     meta.labels = nad.metadata.labels;
     meta.annotations = nad.metadata.annotations.filter(|annotations| !annotations.is_empty());

@@ -187,8 +187,7 @@ fn primary_definitions(
             *best = rank;
         }
     }
-    let found = found.into_iter();
-    let found = found.map(|(namespace, (_, _, key))| (namespace, key.clone()));
+    let found = found.into_iter().map(|(namespace, (_, _, key))| (namespace, key.clone()));
     // As in OVN-Kubernetes, the namespace is not free for another one.
     let broken = known.iter().filter(|(_, key)| refused.contains(key));
     found.chain(broken.map(|(namespace, key)| (namespace.clone(), key.clone()))).collect()
@@ -252,8 +251,11 @@ fn restore(
     if let Some(text) = annotation(meta, TUNNEL_KEYS) {
         let numbers: Vec<i64> = serde_json::from_str(text)
             .map_err(|error| wrong(TUNNEL_KEYS, format!("is not a list of keys: {error}")))?;
-        let keys = numbers.into_iter().map(DatapathKey::try_new).collect::<Result<Vec<_>, _>>();
-        let keys = keys.map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
+        let keys = numbers
+            .into_iter()
+            .map(DatapathKey::try_new)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| wrong(TUNNEL_KEYS, error.to_string()))?;
         // The list of a definition that was annotated before its network became a primary one is
         // empty.
         if !keys.is_empty() {

@@ -38,8 +38,10 @@ impl RefusedNetworks {
             let id = annotation(meta, NETWORK_ID).map(str::parse::<NetworkId>);
             this.ids.extend(id.and_then(Result::ok));
             let keys = annotation(meta, TUNNEL_KEYS)
-                .and_then(|text| serde_json::from_str::<Vec<i64>>(text).ok());
-            let keys = keys.into_iter().flatten().map(DatapathKey::try_new);
+                .and_then(|text| serde_json::from_str::<Vec<i64>>(text).ok())
+                .into_iter()
+                .flatten()
+                .map(DatapathKey::try_new);
             this.keys.extend(keys.filter_map(Result::ok));
         }
         this

@@ -63,8 +63,7 @@ impl NetworkAddresses {
         if !is_managed {
             return None;
         }
-        let own = network.subnets.iter();
-        let own = own.filter_map(|subnet| network.own_addresses(*subnet));
+        let own = network.subnets.iter().filter_map(|subnet| network.own_addresses(*subnet));
         let macs = own.flat_map(|(gateway, management)| [gateway, management].map(mac_address));
         Some(Self {
             network: network.clone(),
@@ -121,8 +120,8 @@ impl NetworkAddresses {
             !self.is_start && OWN_TUNNEL_IDS.contains(&id) && !memory.early_tunnel_ids.contains(&id)
         };
         let is_next = |id: u32| u16::try_from(id).is_ok_and(|id| is_free(id) && !is_kept(id));
-        let former = memory.tunnel_owners.get(&owner).copied();
-        let former = former.filter(|id| is_free(*id)).map(u32::from);
+        let former =
+            memory.tunnel_owners.get(&owner).copied().filter(|id| is_free(*id)).map(u32::from);
         let id = former.or_else(|| memory.tunnel_ids.next(TUNNEL_IDS, is_next))?;
         let id = u16::try_from(id).ok()?;
         self.tunnel_ids.insert(id);

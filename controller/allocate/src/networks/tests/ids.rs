@@ -182,8 +182,8 @@ fn networks_and_connects_take_keys_from_one_position() {
     let mut key_of_connect = |yaml: &str| {
         let inventory = inventory(yaml);
         let networks = networks_of(&inventory);
-        let connects = inventory.cluster_network_connects.iter();
-        let connects = connects.map(|(_, connect)| &connect.object);
+        let connects =
+            inventory.cluster_network_connects.iter().map(|(_, connect)| &connect.object);
         let objects = ClusterObjects::new(&networks, [], [], connects);
         let report = controller.reconcile(&objects, &at(0));
         report.outcomes.first()?.tunnel_key.map(DatapathKey::get)

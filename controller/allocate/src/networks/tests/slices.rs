@@ -113,8 +113,7 @@ fn slices_of_nobody_have_a_warning() {
         let yaml = NAMESPACES.to_owned() + NETWORK + &manual(labels);
         let mut inventory: Inventory = inventory(&yaml);
         assert!(complete(&mut inventory).is_empty());
-        let warnings = inventory.warnings.iter().map(Problem::to_string);
-        let warnings: Vec<String> = warnings.collect();
+        let warnings: Vec<String> = inventory.warnings.iter().map(Problem::to_string).collect();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         let expected = format!(
             "EndpointSlice blue/web-1: metadata.labels[endpointslice.kubernetes.io/managed-by]: is {manager}, and only"

@@ -106,13 +106,15 @@ impl Testbed {
             },
         };
         // A client of its own, like another process, with the rights of the service accounts.
-        let accounts = [
+        let accounts: Vec<&str> = [
             cluster.then_some("patchbay-cluster"),
             zone.map(|_| "patchbay-zone"),
             (cluster && self.networks).then_some("patchbay-cluster/networks"),
             zone.filter(|_| self.networks).map(|_| "patchbay-zone/networks"),
-        ];
-        let accounts: Vec<&str> = accounts.into_iter().flatten().collect();
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         let client = self.api.as_ref();
         let token = (zone.map_or("", |(name, _)| name), identity);
         let client =

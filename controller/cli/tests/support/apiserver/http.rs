@@ -76,10 +76,11 @@ async fn serve(
             Response::new(BodyExt::boxed_unsync(StreamBody::new(silence)))
         }
         Ok(Answer::Text(code, retry_after)) => {
-            let text = Full::new(Bytes::from("Too many requests, please try again later.\n"));
-            let text = text.map_err(|never| match never {}).boxed_unsync();
-            let response = Response::builder().status(code);
-            let response = response.header(RETRY_AFTER, retry_after).body(text);
+            let text = Full::new(Bytes::from("Too many requests, please try again later.\n"))
+                .map_err(|never| match never {})
+                .boxed_unsync();
+            let response =
+                Response::builder().status(code).header(RETRY_AFTER, retry_after).body(text);
             response.unwrap()
         }
         Ok(answer @ (Answer::Empty | Answer::Cut)) => {

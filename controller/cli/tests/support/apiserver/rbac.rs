@@ -58,12 +58,13 @@ impl Rules {
                         && role["namespace"] == bound["namespace"]
                 });
                 let role = role.unwrap_or_else(|| panic!("no role for {binding}"));
-                let namespace = binding["metadata"]["namespace"].as_str();
-                let namespace = namespace.map(|name| name.replace(DEPLOYED, TESTED));
+                let namespace = binding["metadata"]["namespace"]
+                    .as_str()
+                    .map(|name| name.replace(DEPLOYED, TESTED));
                 let subjects = binding["subjects"].as_array().unwrap().iter();
-                let accounts = subjects
-                    .map(|subject| format!("{}{suffix}", subject["name"].as_str().unwrap()));
-                let accounts: Vec<String> = accounts.collect();
+                let accounts: Vec<String> = subjects
+                    .map(|subject| format!("{}{suffix}", subject["name"].as_str().unwrap()))
+                    .collect();
                 for rule in role["rules"].as_array().unwrap() {
                     rules.push(Rule {
                         accounts: accounts.clone(),

@@ -194,8 +194,7 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
 
 /// Serves a request as the first of its users whom roles and admission policies allow it.
 fn admitted(rules: &Rules, storage: &mut Storage, call: &Call) -> Result<Answer, Failure> {
-    let target = Target::parse(&call.path).filter(|_| !call.user.is_empty());
-    let Some(target) = target else {
+    let Some(target) = Target::parse(&call.path).filter(|_| !call.user.is_empty()) else {
         return serve(storage, call, None);
     };
     let message = format!("user {:?} cannot {} {}", call.user, call.method, call.path);

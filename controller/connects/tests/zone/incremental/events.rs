@@ -221,10 +221,12 @@ pub(super) fn happen(world: &mut World, event: &Event) {
             }
         }
         Event::UnreadableSubnets { node, networks } => {
-            let unreadable = NETWORKS.into_iter().enumerate();
-            let unreadable = unreadable.filter(|(place, _)| networks & (1 << place) != 0);
-            let unreadable: BTreeSet<String> =
-                unreadable.map(|(_, (name, ..))| name.to_owned()).collect();
+            let unreadable: BTreeSet<String> = NETWORKS
+                .into_iter()
+                .enumerate()
+                .filter(|(place, _)| networks & (1 << place) != 0)
+                .map(|(_, (name, ..))| name.to_owned())
+                .collect();
             if let Some(node) = node_of(world, node) {
                 node.subnets.retain(|network, _| !unreadable.contains(network));
                 node.unreadable.subnets = match networks {

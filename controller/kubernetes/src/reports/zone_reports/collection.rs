@@ -99,8 +99,8 @@ mod tests {
         let text = r#"{"uid":"u","networks":2,"ports":6,"more":0,"else":[]}"#;
         old.data = Some([("c".to_owned(), text.to_owned())].into());
         let old = seen_report(old);
-        let reports = [("n1", &*current), ("n2", &*former), ("n3", &*another), ("n4", &*old)];
-        let reports = reports.into();
+        let reports =
+            [("n1", &*current), ("n2", &*former), ("n3", &*another), ("n4", &*old)].into();
         let nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
         let inputs = InputDigest::default();
         let about = reports_about(&seen, &inputs, nodes.into_iter(), &reports).reports;
@@ -123,8 +123,8 @@ mod tests {
         let (current, former) = (report_about(&present), report_about(&other));
         let lost = ConnectSummary::unreachable(&seen, None);
         let lost = seen_report(written(&[("c", lost)]));
-        let reports = [("n1", &*current), ("n2", &*former), ("n3", &*current), ("n4", &*lost)];
-        let reports = reports.into();
+        let reports =
+            [("n1", &*current), ("n2", &*former), ("n3", &*current), ("n4", &*lost)].into();
         let mut nodes = ["n1", "n2", "n3", "n4", "n5"].map(running);
         nodes[2].state = ZoneState::NotRunning;
         nodes[4].is_unmanaged = true;

@@ -35,8 +35,7 @@ fn features(names: &[String]) -> BTreeSet<Feature> {
 
 /// The cluster's settings.
 pub(crate) fn settings(config: &Config) -> Result<ClusterSettings, String> {
-    let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)];
-    let families = families.into_iter();
+    let families = [(config.ipv4, IpFamily::V4), (config.ipv6, IpFamily::V6)].into_iter();
     let range = config.ephemeral_port_range.split_once('-');
     let port = |text: &str| text.parse().map_err(|_| format!("port {text:?}"));
     let range = range.map(|(first, last)| Ok::<_, String>((port(first)?, port(last)?)));

@@ -24,11 +24,14 @@ impl World {
         let namespaces = self.objects.namespaces()?;
         let services = self.objects.services()?;
         let nodes = self.objects.nodes()?;
-        let labelled = namespaces.iter().filter(|namespace| {
-            let labels = namespace.labels();
-            labels.contains_key(PRIMARY_NETWORK_LABEL)
-        });
-        let labelled = labelled.map(Object::name_any).collect();
+        let labelled = namespaces
+            .iter()
+            .filter(|namespace| {
+                let labels = namespace.labels();
+                labels.contains_key(PRIMARY_NETWORK_LABEL)
+            })
+            .map(Object::name_any)
+            .collect();
         let mut objects = NetworkObjects {
             networks: Networks::of_cluster(
                 definitions.iter().map(conversion::definition),
@@ -107,8 +110,8 @@ impl World {
         let mut users = NetworkUsers::new(definitions.cloned(), &attached);
         let names: Vec<String> = namespaces.iter().map(Object::name_any).collect();
         for object in self.objects.egress_ips()? {
-            let namespaces = names.iter().zip(namespaces);
-            let namespaces = namespaces.map(|(name, one)| (name.as_str(), one.labels()));
+            let namespaces =
+                names.iter().zip(namespaces).map(|(name, one)| (name.as_str(), one.labels()));
             users.add_egress_ip(&object, &objects.networks, namespaces);
         }
         for object in self.objects.connects()? {
@@ -124,8 +127,10 @@ impl World {
 
     /// A pod with its recorded addresses in the default network.
     fn in_default_network(&self, pod: Pod) -> Arc<Pod> {
-        let recorded = self.default_addresses.get(&pod.key.to_string());
-        let recorded = recorded.filter(|_| pod.addresses_in_default_network().is_empty());
+        let recorded = self
+            .default_addresses
+            .get(&pod.key.to_string())
+            .filter(|_| pod.addresses_in_default_network().is_empty());
         Arc::new(Pod {
             default_addresses: recorded.unwrap_or(&pod.default_addresses).clone(),
             ..pod

@@ -161,8 +161,8 @@ impl Objects {
     pub(super) fn nodes(&self) -> Result<Vec<AnnotatedNode>, String> {
         let nodes = self.of_kind("Node").map(|node| {
             let texts = |pointer: &str| {
-                let texts = node.pointer(pointer).cloned().unwrap_or_default();
-                let texts: Result<Option<_>, _> = serde_json::from_value(texts);
+                let texts: Result<Option<_>, _> =
+                    serde_json::from_value(node.pointer(pointer).cloned().unwrap_or_default());
                 texts.map_err(|error| format!("Node: {error}"))
             };
             let annotations = texts("/metadata/annotations")?;

@@ -69,12 +69,14 @@ impl World {
             return;
         };
         let pods = pods.iter().map(|(pod, networks)| {
-            let addresses = networks[DEFAULT_NETWORK_KEY]["ip_addresses"].as_array();
-            let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
-            let addresses = addresses.filter_map(|text| text.parse::<IpNet>().ok());
+            let addresses = networks[DEFAULT_NETWORK_KEY]["ip_addresses"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .filter_map(|text| text.parse::<IpNet>().ok());
             let recorded: Vec<IpAddr> = addresses.map(|net| net.addr()).collect();
-            let former = self.default_addresses.get(pod).cloned();
-            let former = former.filter(|_| recorded.is_empty());
+            let former = self.default_addresses.get(pod).cloned().filter(|_| recorded.is_empty());
             (pod.clone(), former.unwrap_or(recorded))
         });
         self.default_addresses = pods.collect();

@@ -58,8 +58,7 @@ impl ApiServer {
     ) -> Result<(), String> {
         self.requests += 1;
         let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
-        let stored = self.objects.get_mut(&key);
-        let stored = stored.ok_or_else(|| format!("no {key:?}"))?;
+        let stored = self.objects.get_mut(&key).ok_or_else(|| format!("no {key:?}"))?;
         merge(&mut stored.object, patch);
         self.finish_deletion(&key);
         Ok(())
@@ -70,8 +69,7 @@ impl ApiServer {
         self.requests += 1;
         let key = (kind.to_owned(), namespace.to_owned(), name.to_owned());
         let time = Time(Timestamp::from_second(self.requests).map_err(|error| error.to_string())?);
-        let stored = self.objects.get_mut(&key);
-        let stored = stored.ok_or_else(|| format!("no {key:?}"))?;
+        let stored = self.objects.get_mut(&key).ok_or_else(|| format!("no {key:?}"))?;
         stored.object["metadata"]["deletionTimestamp"] = json!(time);
         self.finish_deletion(&key);
         Ok(())

@@ -180,8 +180,8 @@ fn parsed(text: &Value) -> Value {
 
 /// Conditions by type, without times.
 fn conditions(object: &Value) -> Value {
-    let conditions = object["status"]["conditions"].as_array();
-    let mut conditions: Vec<Value> = conditions.cloned().unwrap_or_default();
+    let mut conditions: Vec<Value> =
+        object["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in &mut conditions {
         condition.as_object_mut().map(|condition| condition.remove("lastTransitionTime"));
     }

@@ -27,8 +27,13 @@ pub fn vpc_node(object: &Node) -> VpcNode {
 }
 
 fn internal_addresses(object: &Node) -> Vec<IpAddr> {
-    let addresses = object.status.as_ref().and_then(|status| status.get("addresses"));
-    let addresses = addresses.and_then(Value::as_array).into_iter().flatten();
+    let addresses = object
+        .status
+        .as_ref()
+        .and_then(|status| status.get("addresses"))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let text = |address: &Value, field| Some(address.get(field)?.as_str()?.to_owned());
     let internal = addresses.filter(|one| text(one, "type").as_deref() == Some("InternalIP"));
     internal.filter_map(|one| text(one, "address")?.parse().ok()).collect()

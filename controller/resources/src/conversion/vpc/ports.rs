@@ -33,8 +33,7 @@ pub fn port_requests(inventory: &Inventory) -> Vec<PortRequest> {
         let object = &sourced.object;
         let read = pod(object);
         let is_wired = !read.has_host_network && !read.is_completed;
-        let selections = read.selections.iter().flatten();
-        let selections = selections.filter(|_| is_wired);
+        let selections = read.selections.iter().flatten().filter(|_| is_wired);
         let served = selections.filter(|one| is_served(inventory, one));
         let requests: Vec<PortRequest> =
             served.map(|one| request(&providers, inventory, object, (&read, one))).collect();
@@ -47,8 +46,8 @@ pub fn port_requests(inventory: &Inventory) -> Vec<PortRequest> {
 fn is_served(inventory: &Inventory, selection: &NetworkSelection) -> bool {
     let key = ObjectKey::namespaced(&*selection.namespace, &*selection.name);
     let definition = inventory.network_attachment_definitions.get(&key);
-    let config = definition.and_then(|one| one.object.spec.config.as_deref());
-    let config = config.map(KubeOvnConfig::from_json);
+    let config =
+        definition.and_then(|one| one.object.spec.config.as_deref()).map(KubeOvnConfig::from_json);
     matches!(config, Some(Ok(Some(config))) if !config.is_ipam_only)
 }
 
@@ -74,9 +73,9 @@ fn request(
     });
     let annotation = |name: &str| {
         let plain = format!("{provider}.kubernetes.io/{name}");
-        let of_interface = of_interface.iter();
-        let of_interface =
-            of_interface.map(|(of, interface)| format!("{of}.kubernetes.io/{name}.{interface}"));
+        let of_interface = of_interface
+            .iter()
+            .map(|(of, interface)| format!("{of}.kubernetes.io/{name}.{interface}"));
         let mut keys = [plain].into_iter().chain(of_interface);
         keys.find_map(|key| {
             let value = object.annotations().get(&key)?;

@@ -21,8 +21,7 @@ const DEFAULT_PROVIDER_NETWORK: &str = "provider";
 
 /// Objects of all VPCs. Those that are being deleted are left out.
 pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
-    let custom = inventory.vpcs.iter();
-    let custom = custom.filter(|(key, _)| key.name != DEFAULT_VPC);
+    let custom = inventory.vpcs.iter().filter(|(key, _)| key.name != DEFAULT_VPC);
     let subnets = inventory.subnets.iter();
     let eips = inventory.ovn_eips.iter();
     let records = inventory.ips.iter();
@@ -153,8 +152,10 @@ fn vlans(inventory: &Inventory) -> BTreeMap<Arc<str>, VpcVlan> {
     let mut used: BTreeMap<(Arc<str>, i64), String> = BTreeMap::new();
     for (key, object) in inventory.vlans.in_order() {
         let Vlan { spec, .. } = &object.object;
-        let provider = Some(&*spec.provider).filter(|provider| !provider.is_empty());
-        let provider: Arc<str> = provider.unwrap_or(DEFAULT_PROVIDER_NETWORK).into();
+        let provider: Arc<str> = Some(&*spec.provider)
+            .filter(|provider| !provider.is_empty())
+            .unwrap_or(DEFAULT_PROVIDER_NETWORK)
+            .into();
         let place = (provider.clone(), spec.id);
         let other = used.get(&place).filter(|_| spec.id != 0);
         let problem = if inventory.provider_networks.named(&provider).is_none() {
@@ -192,8 +193,7 @@ fn eip(object: &OvnEip) -> Eip {
         let reason = "is none of lrp, nat and lsp";
         problem = Some(FieldProblem::of_text("spec.type", &spec.type_, reason));
     }
-    let allocated = status.into_iter();
-    let allocated = allocated.flat_map(|status| [&status.v4_ip, &status.v6_ip]);
+    let allocated = status.into_iter().flat_map(|status| [&status.v4_ip, &status.v6_ip]);
     let mac = status.map(|status| &status.mac_address);
     let mac = mac.filter(|mac| !mac.is_empty()).unwrap_or(&spec.mac_address);
     let subnet = Some(&*spec.external_subnet).filter(|subnet| !subnet.is_empty());

@@ -60,8 +60,13 @@ pub struct DeploymentSpec {
 impl Deployment {
     /// Arguments of the containers.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
-        let containers = self.spec.template.pointer("/spec/containers");
-        let containers = containers.and_then(Value::as_array).into_iter().flatten();
+        let containers = self
+            .spec
+            .template
+            .pointer("/spec/containers")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         containers
             .flat_map(|container| ["command", "args"].map(|field| container.get(field)))
             .flatten()

@@ -138,8 +138,8 @@ fn widen_options(value: &mut Value) {
 fn add_doubles(row: &mut Value, doubles: &HashMap<String, String>) {
     for value in row.as_object_mut().into_iter().flat_map(|row| row.values_mut()) {
         let is_set = value[0] == "set";
-        let elements = value.get_mut(1).and_then(Value::as_array_mut);
-        let Some(elements) = elements.filter(|_| is_set) else {
+        let Some(elements) = value.get_mut(1).and_then(Value::as_array_mut).filter(|_| is_set)
+        else {
             continue;
         };
         let of = |element: &Value| doubles.get(element[1].as_str()?);

@@ -91,8 +91,8 @@ impl Topology {
                 ("server_id", "10.1.0.1"),
                 ("server_mac", "0a:00:00:00:00:01"),
             ];
-            let dhcp = json!({"cidr": "10.1.0.0/24", "options": map(&options)});
-            let dhcp = rows.insert("DHCP_Options", dhcp);
+            let dhcp = rows
+                .insert("DHCP_Options", json!({"cidr": "10.1.0.0/24", "options": map(&options)}));
             let dhcpv6 = json!({"cidr": "fd00:10:1::/64",
                 "options": map(&[("server_id", "0a:00:00:00:00:01")])});
             let dhcpv6 = rows.insert("DHCP_Options", dhcpv6);

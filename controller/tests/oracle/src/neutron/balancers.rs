@@ -46,8 +46,9 @@ impl Cloud {
         let backends = backends.collect::<Vec<_>>().join(",");
         let mut vips = vec![(format!("{vip}:{port}"), backends.clone())];
         self.destinations.extend([vip, vip]);
-        let external = router.filter(|_| random.chance(40));
-        let external = external.and_then(|own| Some((own, self.floating_address(random, own)?)));
+        let external = router
+            .filter(|_| random.chance(40))
+            .and_then(|own| Some((own, self.floating_address(random, own)?)));
         if let Some((router, (external, _))) = external {
             vips.push((format!("{external}:{port}"), backends));
             let row = json!({"type": "dnat_and_snat", "external_ip": external.to_string(),

@@ -240,8 +240,7 @@ impl Cloud {
     pub(super) fn insert_routers(&mut self, random: &mut Random, rows: &mut Rows) {
         for router in &self.routers {
             let insert = |rows: &mut Rows, table: &str, own: &[Value]| {
-                let names = own.iter().map(|row| rows.insert(table, row.clone()));
-                let names: Vec<_> = names.collect();
+                let names: Vec<_> = own.iter().map(|row| rows.insert(table, row.clone())).collect();
                 references(&names)
             };
             let ports: Vec<_> = router.ports.iter().map(|port| port.row.clone()).collect();

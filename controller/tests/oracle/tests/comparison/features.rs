@@ -91,8 +91,8 @@ impl Network {
             router_ports.push(self.rows.insert("Logical_Router_Port", row));
             let options = map(&[("router-port", &name)]);
             let row = json!({"type": "router", "addresses": "router", "options": options});
-            let row = self.row(&format!("sp{number}"), row);
-            let row = self.rows.insert("Logical_Switch_Port", row);
+            let row =
+                self.rows.insert("Logical_Switch_Port", self.row(&format!("sp{number}"), row));
             let ports = if number == 1 { &mut self.ports } else { &mut self.others };
             ports.push(row);
         }
@@ -283,8 +283,10 @@ fn a_stateless_acl_that_ovn_ignores_keeps_its_packets_from_load_balancers() {
         let mut row = json!({"direction": "from-lport", "priority": 1, "match": text,
             "action": "allow-stateless"});
         if has_group {
-            let group = json!({"name": "nfg", "id": 1, "mode": "inline"});
-            let group = network.rows.insert("Network_Function_Group", group);
+            let group = network.rows.insert(
+                "Network_Function_Group",
+                json!({"name": "nfg", "id": 1, "mode": "inline"}),
+            );
             row["network_function_group"] = json!(["named-uuid", group]);
         }
         let acl = network.rows.insert("ACL", row);

@@ -66,12 +66,13 @@ fn machines_on_linked_switches_are_neighbours() {
             let outputs = TraceOutcome::read(&text).outputs;
             // A port without a peer loses the packet.
             assert_eq!(outputs == [out], is_linked, "{packet}\n{text}");
-            let answer = northbound.answer(&Question {
-                sender: Sender::port(port),
-                destination: Destination::Address(address.parse().unwrap()),
-                protocol: WEB.0,
-            });
-            let answer = answer.unwrap();
+            let answer = northbound
+                .answer(&Question {
+                    sender: Sender::port(port),
+                    destination: Destination::Address(address.parse().unwrap()),
+                    protocol: WEB.0,
+                })
+                .unwrap();
             let expected = is_linked.then_some(out);
             assert_eq!(answer.out.as_deref(), expected, "{answer:#?}");
             let is_reached = answer.verdict == Verdict::Reaches;

@@ -359,12 +359,13 @@ fn port_security_stops_ipv6_advertisements_of_machines_that_answer_themselves() 
         let request = Network::new(json!({"v1": v1, "v2": v2})).finish();
         let mut ovn = Ovn::fill(&release, &server, &request);
         let northbound = Northbound::new(&read_northbound(&server), None);
-        let answer = northbound.answer(&Question {
-            sender: Sender::port("v1"),
-            destination: Destination::Address("fd10::3".parse().unwrap()),
-            protocol: WEB.0,
-        });
-        let answer = answer.unwrap();
+        let answer = northbound
+            .answer(&Question {
+                sender: Sender::port("v1"),
+                destination: Destination::Address("fd10::3".parse().unwrap()),
+                protocol: WEB.0,
+            })
+            .unwrap();
         assert_eq!(answer.verdict, verdict, "{security} {answer:#?}");
         let advertisement = "inport == \"v2\" && eth.src == 0a:00:00:00:01:03 && \
                              eth.dst == 0a:00:00:00:01:02 && ip6.src == fd10::3 && \

@@ -63,12 +63,13 @@ fn a_machine_outside_is_the_gateway_where_no_router_is_on_the_switch() {
         let request = provider_network(options, &json!({}), "0");
         let mut ovn = Ovn::fill(&release, &server, &request);
         let northbound = Northbound::new(&read_northbound(&server), None);
-        let answer = northbound.answer(&Question {
-            sender: Sender::port("v1"),
-            destination: Destination::Address(to.parse().unwrap()),
-            protocol: WEB.0,
-        });
-        let answer = answer.unwrap();
+        let answer = northbound
+            .answer(&Question {
+                sender: Sender::port("v1"),
+                destination: Destination::Address(to.parse().unwrap()),
+                protocol: WEB.0,
+            })
+            .unwrap();
         assert_eq!(answer.verdict, verdict, "{options:?} {to} {answer:#?}");
         assert!(answer.open.is_empty(), "{answer:#?}");
         if resolved.is_empty() {
@@ -116,16 +117,17 @@ fn machines_answer_the_requests_of_machines_outside_themselves() {
         let server = start_server(&release);
         let mut ovn = Ovn::fill(&release, &server, &provider_network(None, &v2, acl));
         let northbound = Northbound::new(&read_northbound(&server), None);
-        let answer = northbound.answer(&Question {
-            sender: Sender {
-                ip: "10.1.0.77".parse().ok(),
-                mac: Some("0a:ff:00:00:00:77".to_owned()),
-                ..Sender::port("ln")
-            },
-            destination: Destination::Address("10.1.0.3".parse().unwrap()),
-            protocol: WEB.0,
-        });
-        let answer = answer.unwrap();
+        let answer = northbound
+            .answer(&Question {
+                sender: Sender {
+                    ip: "10.1.0.77".parse().ok(),
+                    mac: Some("0a:ff:00:00:00:77".to_owned()),
+                    ..Sender::port("ln")
+                },
+                destination: Destination::Address("10.1.0.3".parse().unwrap()),
+                protocol: WEB.0,
+            })
+            .unwrap();
         assert_eq!(answer.verdict, verdict, "{v2} {acl} {answer:#?}");
         let mut outputs = |packet: &str| {
             let text = ovn.trace.trace("net", packet).unwrap();

@@ -150,8 +150,10 @@ fn policies_see_that_a_router_tracks_packets() {
         ("10.96.0.3", "false", Some("v3")),
     ] {
         let mut network = Network::new(json!({}));
-        let policy = json!({"priority": 1, "action": "drop", "match": "ct.new"});
-        let policy = network.rows.insert("Logical_Router_Policy", policy);
+        let policy = network.rows.insert(
+            "Logical_Router_Policy",
+            json!({"priority": 1, "action": "drop", "match": "ct.new"}),
+        );
         let row = json!({"name": "lb", "vips": map(&[("10.96.0.1:80", "10.2.0.2:80")])});
         let balancer = network.rows.insert("Load_Balancer", row);
         let rules = [machine("10.96.0.2", "false"), machine("10.96.0.3", "true")]

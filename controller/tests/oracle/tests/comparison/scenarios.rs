@@ -256,7 +256,6 @@ fn play_file(release: &Release, runtime: &Runtime, file: &Path) -> Vec<String> {
         .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let name = file.file_stem().unwrap().display();
     let found = play(release, runtime, &scenario);
-    let wrong = found.iter();
-    let wrong = wrong.map(|one| format!("{name}: {}\n{one}", scenario.about));
+    let wrong = found.iter().map(|one| format!("{name}: {}\n{one}", scenario.about));
     wrong.collect()
 }

@@ -67,22 +67,28 @@ fn ask_router(release: &Release, setup: Setup, address: &str) -> (Answer, String
         }
     }
     let own = [setup.options, &[("use_stateless_nat", "true")]].concat();
-    let checks = setup.is_checked.then(|| {
-        let row = json!({"vip": setup.vips[0].0});
-        network.rows.insert("Load_Balancer_Health_Check", row)
-    });
-    let checks: Vec<_> = checks.into_iter().collect();
+    let checks: Vec<_> = setup
+        .is_checked
+        .then(|| {
+            let row = json!({"vip": setup.vips[0].0});
+            network.rows.insert("Load_Balancer_Health_Check", row)
+        })
+        .into_iter()
+        .collect();
     let balancers = [
         json!({"name": "lb", "vips": map(setup.vips), "protocol": setup.protocol,
             "options": map(&own), "health_check": references(&checks)}),
         json!({"name": "other", "vips": map(setup.others)}),
     ]
     .map(|row| network.rows.insert("Load_Balancer", row));
-    let rules = setup.rule.map(|(external, logical)| {
-        let row = json!({"type": "snat", "external_ip": external, "logical_ip": logical});
-        network.rows.insert("NAT", row)
-    });
-    let rules: Vec<_> = rules.into_iter().collect();
+    let rules: Vec<_> = setup
+        .rule
+        .map(|(external, logical)| {
+            let row = json!({"type": "snat", "external_ip": external, "logical_ip": logical});
+            network.rows.insert("NAT", row)
+        })
+        .into_iter()
+        .collect();
     network.columns["lr"] = json!({"load_balancer": references(&balancers),
         "nat": references(&rules), "options": map(&options)});
     let target = (address, "0a:00:00:00:01:01");

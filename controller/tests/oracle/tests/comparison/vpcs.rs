@@ -103,14 +103,17 @@ impl Central {
         let remote = server.remote();
         let snapshot = runtime.block_on(write_zone(&cluster, Databases::CENTRAL, &remote));
         let wiring = Wiring::new(&snapshot);
-        let learned = wiring.learned(asked).into_iter().map(|neighbor| {
-            let address = neighbor.address.parse().unwrap();
-            match owner(&snapshot, address) {
-                Some(mac) => LearnedNeighbor { mac, ..neighbor },
-                None => neighbor,
-            }
-        });
-        let learned: Vec<LearnedNeighbor> = learned.collect();
+        let learned: Vec<LearnedNeighbor> = wiring
+            .learned(asked)
+            .into_iter()
+            .map(|neighbor| {
+                let address = neighbor.address.parse().unwrap();
+                match owner(&snapshot, address) {
+                    Some(mac) => LearnedNeighbor { mac, ..neighbor },
+                    None => neighbor,
+                }
+            })
+            .collect();
         Self {
             northbound: Northbound::new(&snapshot, None),
             ovn: Ovn::start(release, &server, &learned),
@@ -177,8 +180,11 @@ impl Central {
             mac_of: from.mac_of.clone(),
             ..Sender::port(&*port)
         };
-        let target = from.mac_of.as_deref().map(|name| self.mac_of(name));
-        let target = target.or_else(|| owner(&self.snapshot, address));
+        let target = from
+            .mac_of
+            .as_deref()
+            .map(|name| self.mac_of(name))
+            .or_else(|| owner(&self.snapshot, address));
         let header = match protocol {
             Protocol::Tcp(to) => format!("tcp.src == 40000 && tcp.dst == {to} && tcp.flags == 2"),
             Protocol::Udp(to) => format!("udp.src == 40000 && udp.dst == {to}"),
@@ -279,8 +285,8 @@ fn questions_about_vpcs_have_the_written_answers() {
         .collect();
     let runtime = Runtime::new().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = fs::read_dir(root.join("tests/vpcs")).unwrap();
-    let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        fs::read_dir(root.join("tests/vpcs")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
     assert_eq!(files.len(), 10);
     let mut wrong = Vec::new();
@@ -293,8 +299,8 @@ fn questions_about_vpcs_have_the_written_answers() {
             let asked: Vec<IpAddr> =
                 scenario.questions.iter().filter_map(|question| question.to.ip).collect();
             let mut central = Central::new(release, &runtime, &manifests, &asked);
-            let found = scenario.questions.iter();
-            let found = found.filter_map(|expected| ask(&mut central, expected));
+            let found =
+                scenario.questions.iter().filter_map(|expected| ask(&mut central, expected));
             let about = format!("{name}, {}: {}", file.display(), scenario.about);
             wrong.extend(found.map(|one| format!("{about}\n{one}")));
         }
