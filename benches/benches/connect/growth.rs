@@ -59,7 +59,7 @@ pub(crate) fn report() -> Result<()> {
             let point = line.iter().find(|(x, _)| (ports..ports + 8.0).contains(x));
             match point {
                 Some((_, micros)) => {
-                    print!("{:>12}", format_duration(Duration::from_secs_f64(micros / 1e6)))
+                    print!("{:>12}", format_duration(Duration::from_secs_f64(micros / 1e6)));
                 }
                 None => print!("{:>12}", "-"),
             }

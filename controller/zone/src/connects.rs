@@ -177,7 +177,7 @@ impl ZoneObjects {
                     }
                 }
                 DiffItem::Update { old: (_, old), new: (id, new) } => {
-                    changed_node(*id, (old, new), &self.connectable, changed)
+                    changed_node(*id, (old, new), &self.connectable, changed);
                 }
             }
         }
@@ -193,7 +193,7 @@ impl ZoneObjects {
                     new_connect(name, input, changed);
                 }
                 DiffItem::Update { old: (_, old), new: (name, new) } => {
-                    changed_connect(name, (old, new), changed)
+                    changed_connect(name, (old, new), changed);
                 }
             }
         }

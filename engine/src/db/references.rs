@@ -168,7 +168,7 @@ impl ReferenceColumn {
         match value {
             Datum::Set(set) => set.iter().for_each(visit),
             Datum::Map(map) => {
-                map.iter().for_each(|(key, value)| visit(if self.by_key { key } else { value }))
+                map.iter().for_each(|(key, value)| visit(if self.by_key { key } else { value }));
             }
         }
     }

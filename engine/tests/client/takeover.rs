@@ -128,7 +128,7 @@ async fn a_former_client_learns_the_outcome_of_its_last_transaction() {
         let (outcome, switches) = first.come_back(&server).await;
         match last {
             LastRequest::Executed => {
-                assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}")
+                assert!(matches!(outcome, CommitOutcome::Committed(_)), "{outcome:?}");
             }
             LastRequest::Lost => {
                 assert!(matches!(outcome, CommitOutcome::NotSent(_)), "{outcome:?}");

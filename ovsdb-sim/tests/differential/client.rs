@@ -38,7 +38,9 @@ impl Client {
         };
         match &client.stream {
             Some(stream) => {
-                stream.set_read_timeout(Some(MESSAGE_TIMEOUT)).expect("a duration that is not zero")
+                stream
+                    .set_read_timeout(Some(MESSAGE_TIMEOUT))
+                    .expect("a duration that is not zero");
             }
             None => client.received.push(Json::string(CLOSED)),
         }

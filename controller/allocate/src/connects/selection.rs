@@ -79,7 +79,7 @@ impl<'a> Selection<'a> {
                     match parse("primaryUserDefinedNetworkSelector", labels) {
                         Ok(labels) => selection.primary_networks(&labels, objects, &mut seen),
                         Err(error) => {
-                            selection.errors.push(DiscoveryError::NamespaceSelector(error))
+                            selection.errors.push(DiscoveryError::NamespaceSelector(error));
                         }
                     }
                 }

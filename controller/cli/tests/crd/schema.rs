@@ -114,8 +114,7 @@ fn list(schema: &Value, items: &[Value], path: &str, findings: &mut Findings) {
             if earlier.by_ref().any(|earlier| earlier[key] == item[key])
                 && !earlier.any(|earlier| earlier[key] == item[key])
             {
-                let value =
-                    item.get(key).map(|value| json!({key: value})).unwrap_or_else(|| json!({}));
+                let value = item.get(key).map_or_else(|| json!({}), |value| json!({key: value}));
                 findings.add(&format!("{path}[{index}]"), format!("Duplicate value: {value}"));
             }
         }

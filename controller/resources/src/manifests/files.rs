@@ -209,7 +209,7 @@ fn decode_file(decoder: &mut Decoder, name: &str, bytes: io::Result<Vec<u8>>) {
     match bytes.map(String::from_utf8) {
         Ok(Ok(text)) => decoder.read(name, &text),
         Ok(Err(_)) => {
-            decoder.errors.push(file_problem(format!("cannot read {name}: not UTF-8 text")))
+            decoder.errors.push(file_problem(format!("cannot read {name}: not UTF-8 text")));
         }
         Err(error) => decoder.errors.push(read_problem(name, &error)),
     }

@@ -110,12 +110,16 @@ impl YamlNode {
         match &mut self.content {
             YamlContent::Scalar(_) => {}
             YamlContent::Sequence(items) => {
-                items.iter_mut().for_each(|item| item.shift_lines(first_line))
+                for item in items {
+                    item.shift_lines(first_line);
+                }
             }
-            YamlContent::Mapping(members) => members.iter_mut().for_each(|member| {
-                shift(&mut member.line);
-                member.value.shift_lines(first_line);
-            }),
+            YamlContent::Mapping(members) => {
+                for member in members {
+                    shift(&mut member.line);
+                    member.value.shift_lines(first_line);
+                }
+            }
         }
     }
 }

@@ -82,7 +82,7 @@ impl StateFolder {
             match list_files(&folder).map_err(failed("list", &folder)) {
                 Ok(found) => files.extend(found),
                 Err(error) => {
-                    problems.push(Problem { message: error.to_string(), ..Problem::default() })
+                    problems.push(Problem { message: error.to_string(), ..Problem::default() });
                 }
             }
         }

@@ -43,7 +43,7 @@ fn several_files_are_several_databases() {
         run(tool("create", &file).arg(&schema));
         file
     });
-    let builder = files.iter().fold(ovsdb_sim::Sim::builder(), |builder, file| builder.load(file));
+    let builder = files.iter().fold(ovsdb_sim::Sim::builder(), ovsdb_sim::SimBuilder::load);
     let sim = builder.build().unwrap();
     assert!(sim.database("D").is_some() && sim.database("Other").is_some());
     assert!(sim.database("OVN_Northbound").is_none());

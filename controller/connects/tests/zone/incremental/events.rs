@@ -257,7 +257,7 @@ pub(super) fn happen(world: &mut World, event: &Event) {
             world.inputs.limited.insert(name, nodes.collect());
         }
         Event::PutConnect { connect, connectivity, networks, shift } => {
-            put_connect(world, connect, connectivity, networks, shift)
+            put_connect(world, connect, connectivity, networks, shift);
         }
         Event::RemoveConnect { connect } => {
             world.inputs.connects.remove(CONNECTS[connect]);
@@ -279,7 +279,7 @@ pub(super) fn happen(world: &mut World, event: &Event) {
         }
         Event::NoLoadBalancer => delete_first::<LoadBalancer>(world),
         Event::Place { network, router, is_there } => {
-            place(world, NETWORKS[network].0, router, is_there)
+            place(world, NETWORKS[network].0, router, is_there);
         }
         Event::NoCopp => delete_first::<Copp>(world),
         Event::PutCopp => {

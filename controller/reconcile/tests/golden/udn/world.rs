@@ -111,7 +111,7 @@ impl World {
                 ObjectOp::Settle => differences.extend(self.settle()?),
                 ObjectOp::Create { object } => self.objects.put(object)?,
                 ObjectOp::Patch { kind, namespace, name, patch } => {
-                    self.objects.patch(&kind, &namespace, &name, &patch)?
+                    self.objects.patch(&kind, &namespace, &name, &patch)?;
                 }
                 ObjectOp::Delete { kind, namespace, name } => {
                     self.objects.delete(&kind, &namespace, &name)?;

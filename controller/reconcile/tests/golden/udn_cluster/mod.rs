@@ -91,10 +91,10 @@ impl World {
             ObjectOp::Settle => {}
             ObjectOp::Create { object } => self.api_server.create(object)?,
             ObjectOp::Patch { kind, namespace, name, patch } => {
-                self.api_server.patch(&kind, &namespace, &name, &patch)?
+                self.api_server.patch(&kind, &namespace, &name, &patch)?;
             }
             ObjectOp::Delete { kind, namespace, name } => {
-                self.api_server.delete(&kind, &namespace, &name)?
+                self.api_server.delete(&kind, &namespace, &name)?;
             }
         }
         Ok(())
