@@ -97,7 +97,7 @@ pub(crate) const QUIRKS: &[Purpose] = &[
         scenario: "multinetpol-refused-without-ipam",
         rules: "W7",
         what: "a policy that could not be used is applied when it can be",
-        test: "tests/zones/policies.rs",
+        test: "../policies/tests/policies/applied.rs",
     },
     Purpose {
         folder: "udn_further",
@@ -111,7 +111,7 @@ pub(crate) const QUIRKS: &[Purpose] = &[
         scenario: "egressip-network-gone",
         rules: "W7",
         what: "the address sets of served pods go with their network",
-        test: "tests/zones/egress.rs",
+        test: "../egress/tests/egress/egress_ips.rs",
     },
     Purpose {
         folder: "udn_further",
@@ -125,7 +125,7 @@ pub(crate) const QUIRKS: &[Purpose] = &[
         scenario: "egressfirewall-names",
         rules: "docs/design/policies.md",
         what: "names are not resolved: their rules are reported and have no ACL",
-        test: "tests/zones/firewall.rs",
+        test: "../policies/tests/policies/firewall.rs",
     },
     Purpose {
         folder: "udn_further",
@@ -188,21 +188,21 @@ pub(crate) const QUIRKS: &[Purpose] = &[
         scenario: "netpol-named-ports",
         rules: "the policy's API",
         what: "a named port is the number that the receiving pod gives it",
-        test: "tests/zones/policy_rules.rs",
+        test: "../policies/tests/policies/policy_rules.rs",
     },
     Purpose {
         folder: "udn_further",
         scenario: "netpol-l2-forms-dual",
         rules: "the policy's API",
         what: "rules of a direction that the policy types leave out are ignored",
-        test: "tests/zones/policy_rules.rs",
+        test: "../policies/tests/policies/policy_rules.rs",
     },
     Purpose {
         folder: "udn_further",
         scenario: "netpol-l3-many-dual-lgw",
         rules: "the policy's API",
         what: "rules of a direction that the policy types leave out are ignored",
-        test: "tests/zones/policy_rules.rs",
+        test: "../policies/tests/policies/policy_rules.rs",
     },
     Purpose {
         folder: "udn_further",
