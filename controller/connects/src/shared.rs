@@ -386,6 +386,29 @@ impl Connects {
         inputs.connect(connect).is_some_and(is_named)
     }
 
+    /// `true` if policies of a held connect may stay. Those of a connect that is not accepted go if it
+    /// is for services only and has no ACLs that drop other traffic: this restriction came while the
+    /// zone had no pass.
+    pub(super) fn holds_policies(
+        &self,
+        connect: &SmolStr,
+        reason: &HeldReason,
+        reader: &ConnectReader<'_>,
+    ) -> bool {
+        if !matches!(reason, HeldReason::NotAccepted(_)) {
+            return true;
+        }
+        let inputs = reader.read(&Cell::Connect(connect.clone()));
+        let is_restricted =
+            inputs.connect(connect).is_some_and(|it| it.connectivity.is_service_only());
+        let id = OwnedRow::Acl(AclKind::DropPod).id(connect);
+        let parts = ConnectPart::range(connect, Part::Isolation..=Part::Isolation);
+        !is_restricted
+            || reader.owned_in(parts).any(|(_, row)| {
+                row.is_of(self.tables.acls) && row.view().external_id(key::ID) == id.as_deref()
+            })
+    }
+
     /// Finds the rows of a network that is not known from its ports.
     fn find_retained(
         &self,

@@ -22,7 +22,8 @@ impl Connects {
         match &from.standing {
             Standing::Absent => return,
             Standing::Held(reason) => {
-                if Self::holds_network(connect, source, reason, reader)
+                if self.holds_policies(connect, reason, reader)
+                    && Self::holds_network(connect, source, reason, reader)
                     && Self::holds_network(connect, destination, reason, reader)
                 {
                     rows.keep_rest();
