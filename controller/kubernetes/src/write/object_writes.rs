@@ -119,7 +119,7 @@ impl ObjectWrites {
             // The last ones are those that failed, so that they do not hold up the others.
             changes.sort_by_cached_key(|change| {
                 let name = change.meta().map(|meta| (K::KIND, ObjectKey::of(meta)));
-                name.is_some_and(|name| self.retries.contains(&name))
+                name.is_some_and(|name| self.retries.note_current(&name))
             });
             self.write_changes(changes, ObjectPart::Whole, outcome).await;
         }

@@ -58,9 +58,13 @@ impl WriteRetries {
         self.0.retain(|_, failed| std::mem::take(&mut failed.is_current));
     }
 
-    /// `true` if the last write of the object failed.
-    pub(crate) fn contains(&self, object: &(&'static str, ObjectKey)) -> bool {
-        self.0.contains_key(object)
+    /// `true` if the last write of the object failed. The present pass has something to write to it,
+    /// also if an earlier failure stops the pass before.
+    pub(crate) fn note_current(&mut self, object: &(&'static str, ObjectKey)) -> bool {
+        self.0.get_mut(object).is_some_and(|failed| {
+            failed.is_current = true;
+            true
+        })
     }
 
     /// The error of the last write, if the next attempt is not due. `None`: the object may be
@@ -156,7 +160,7 @@ mod tests {
         retries.record_failure(pod("a"), answer("gone", None), &timing);
         assert_eq!(retries.lasting_answer(&pod("a")), Some("gone"));
         retries.forget(&pod("a"));
-        assert!(!retries.contains(&pod("a")) && retries.lasting_answer(&pod("a")).is_none());
+        assert!(!retries.note_current(&pod("a")) && retries.lasting_answer(&pod("a")).is_none());
     }
 
     #[tokio::test(start_paused = true)]
@@ -168,6 +172,6 @@ mod tests {
         retries.begin_pass();
         retries.delayed(&pod("a"));
         retries.begin_pass();
-        assert!(retries.contains(&pod("a")) && !retries.contains(&pod("b")));
+        assert!(retries.note_current(&pod("a")) && !retries.note_current(&pod("b")));
     }
 }
