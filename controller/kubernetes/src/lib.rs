@@ -35,9 +35,9 @@
 //!
 //! A process that writes no networks keeps few fields: of namespaces the labels, of pods the node
 //! and the requested networks, of nodes the ids and the packed subnets. The inventory then has the
-//! subnets of connected networks only, and the pods that may use these. Objects that are not written are kept without their resource
-//! version, so that heartbeats are no changes. Without dynamic allocation every network counts as
-//! rendered on all nodes.
+//! subnets of connected networks only, and the pods that may use these. Objects that are not
+//! written are kept without their resource version, so that heartbeats are no changes. Without
+//! dynamic allocation every network counts as rendered on all nodes.
 //!
 //! Without networks, `UserDefinedNetwork` and `ClusterUserDefinedNetwork` are not watched: their own
 //! controller makes attachment definitions, and the routers and switches in the Northbound database.

@@ -22,9 +22,13 @@ pub(crate) trait NatRule: InventoryKind {
     /// Name of the VPC. Empty: that of the subnet or of the machine.
     fn vpc(&self) -> &str;
     /// Name of the subnet. Empty: another source.
-    fn subnet(&self) -> &str;
+    fn subnet(&self) -> &str {
+        ""
+    }
     /// Name of the machine's `IP` object. Empty: another source.
-    fn ip_name(&self) -> &str;
+    fn ip_name(&self) -> &str {
+        ""
+    }
 }
 
 impl NatRule for OvnSnatRule {
@@ -54,10 +58,6 @@ impl NatRule for OvnDnatRule {
         &self.spec.vpc
     }
 
-    fn subnet(&self) -> &'static str {
-        ""
-    }
-
     fn ip_name(&self) -> &str {
         &self.spec.ip_name
     }
@@ -72,10 +72,6 @@ impl NatRule for OvnFip {
         &self.spec.vpc
     }
 
-    fn subnet(&self) -> &'static str {
-        ""
-    }
-
     fn ip_name(&self) -> &str {
         &self.spec.ip_name
     }
@@ -88,14 +84,6 @@ impl NatRule for RouterLBRule {
 
     fn vpc(&self) -> &str {
         &self.spec.vpc
-    }
-
-    fn subnet(&self) -> &'static str {
-        ""
-    }
-
-    fn ip_name(&self) -> &'static str {
-        ""
     }
 }
 

@@ -17,7 +17,8 @@ pub enum HeldReason {
     #[error("{0}")]
     Invalid(String),
     /// The connect is not accepted as it is now. The rows of networks that are not in its annotation
-    /// any more are removed; the others stay as they were when it was accepted.
+    /// any more are removed; the others stay as they were when it was accepted. A connect for services
+    /// only loses its policies if pods are not isolated yet.
     #[error("not accepted, so its rows stay as they were: {0}")]
     NotAccepted(String),
     /// The cluster manager has not allocated the tunnel key of the connect router yet.

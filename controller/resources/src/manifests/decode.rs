@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use patchbay_model::FieldProblem;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
+use super::admission::{fill_in_defaults, has_status_subresource, meta_violations, pruned};
 use super::inventory::{
     Inventory, InventoryKind, ObjectKey, Origin, RefusedObject, Sourced, describe,
 };
-use super::located::{self, PlaceError, Segment};
 use super::manifest_object::ManifestObject;
 use super::misspelled_kind::find_misspelling;
 use super::yaml::{self, YamlContent, YamlDocument};
@@ -27,23 +25,17 @@ use crate::object::platform::{
 };
 use crate::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, ConfigMap, EgressFirewall, EgressIP,
-    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, ObjectMeta,
-    Pod, RouteAdvertisements, Service, VTEP,
+    EndpointSlice, MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, Pod,
+    RouteAdvertisements, Service, VTEP,
 };
-use crate::selector;
 use crate::settings::ClusterSettings;
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
-
-/// Label of every namespace in a cluster; the value is the name of the namespace.
-const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Name of the `Deployment` of Kube-OVN's controller, whose arguments are read.
 const KUBE_OVN_CONTROLLER: &str = "kube-ovn-controller";
 /// Group of `MetalLB`'s resources.
 const METALLB_GROUP: &str = "metallb.io";
 
-/// Maximum number of attempts to decode an object, each of which finds an unknown field.
-const MAX_DECODE_ATTEMPTS: usize = 20;
 /// Maximum number of problems that are kept of one object; the rest is a count.
 const MAX_OBJECT_PROBLEMS: usize = 20;
 
@@ -386,216 +378,6 @@ fn written_key<T: InventoryKind>(raw: &ManifestObject<'_>) -> ObjectKey {
     let name = raw.meta_text("name").unwrap_or_default();
     let namespace = raw.meta_text("namespace").unwrap_or("default");
     if T::NAMESPACED { ObjectKey::namespaced(namespace, name) } else { ObjectKey::cluster(name) }
-}
-
-/// Decodes a JSON object, and returns a violation for each unknown field and for the first value
-/// of a wrong type. `None`: the object cannot be decoded, because of the last violation.
-///
-/// ```
-/// use patchbay_resources::manifests::from_json;
-/// use patchbay_resources::object::LabelSelector;
-///
-/// let json = serde_json::json!({"matchLabel": {"network": "blue"}});
-/// let (selector, violations) = from_json::<LabelSelector>(json);
-/// assert_eq!(selector, Some(LabelSelector::default()));
-/// assert_eq!(violations[0].to_string(), "matchLabel: unknown field");
-/// ```
-pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<FieldProblem>) {
-    let mut violations = Vec::new();
-    loop {
-        match located::decode(&json) {
-            Ok((object, ignored)) => {
-                violations.extend(ignored_violations(&ignored));
-                return (Some(object), violations);
-            }
-            Err(error) => {
-                violations.push(error_violation(&error));
-                // Decode again without the unknown member, to find further violations. Each attempt
-                // costs as much as the object is large.
-                if violations.len() >= MAX_DECODE_ATTEMPTS || !remove_unknown(&mut json, &error) {
-                    return (None, violations);
-                }
-            }
-        }
-    }
-}
-
-/// Fields of an object that its type does not have.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct UnknownFields(Vec<Vec<Segment>>);
-
-impl UnknownFields {
-    pub(super) fn new(fields: Vec<Vec<Segment>>) -> Self {
-        Self(fields)
-    }
-
-    /// The first field that is a selector or inside one, as a violation. Fields of the status are
-    /// left out.
-    pub fn in_selectors(&self) -> Option<FieldProblem> {
-        let mut fields = self.0.iter();
-        let field = fields.find(|field| is_in_selector(field))?;
-        Some(unknown_field(format_path(field)))
-    }
-}
-
-fn is_in_selector(field: &[Segment]) -> bool {
-    let mut names = field.iter().filter_map(|segment| match segment {
-        Segment::Member(name) => Some(name),
-        Segment::Item(_) => None,
-    });
-    let is_selector = |name: &String| name.to_ascii_lowercase().contains("selector");
-    names.next().is_some_and(|first| first != "status") && names.any(is_selector)
-}
-
-fn unknown_field(field: String) -> FieldProblem {
-    FieldProblem::new(field, "unknown field")
-}
-
-/// Violations for ignored members. The type determines `apiVersion` and `kind`. Newer clusters have
-/// more fields in the status, which is not used.
-fn ignored_violations(ignored: &[Vec<Segment>]) -> impl Iterator<Item = FieldProblem> {
-    let fields = ignored.iter().map(|path| format_path(path));
-    fields
-        .filter(|field| field != "apiVersion" && field != "kind" && !field.starts_with("status."))
-        .map(unknown_field)
-}
-
-fn error_violation(error: &PlaceError) -> FieldProblem {
-    let mut message = error.message();
-    let is_plain_scalar = ["boolean", "integer", "floating point"]
-        .iter()
-        .any(|kind| message.starts_with(&format!("invalid type: {kind}")));
-    if is_plain_scalar && message.ends_with("expected a string") {
-        message += "; quote the value";
-    }
-    FieldProblem::new(format_path(error.path()), message)
-}
-
-fn format_path(path: &[Segment]) -> String {
-    path.iter().fold(String::new(), |parent, segment| match segment {
-        Segment::Member(key) => join_member(parent, key),
-        Segment::Item(index) => format!("{parent}[{index}]"),
-    })
-}
-
-/// Path of a member. Keys that are not identifiers, such as label keys, are in brackets.
-fn join_member(parent: String, key: &str) -> String {
-    if !key.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        format!("{parent}[{key}]")
-    } else if parent.is_empty() {
-        key.to_owned()
-    } else {
-        parent + "." + key
-    }
-}
-
-/// Removes the member whose field is unknown. Returns `false` if the error is another one.
-fn remove_unknown(json: &mut Value, error: &PlaceError) -> bool {
-    let Some((Segment::Member(key), parents)) = error.path().split_last() else {
-        return false;
-    };
-    let mut parents = parents.iter();
-    let parent = parents.try_fold(json, |value, segment| match segment {
-        Segment::Member(key) => value.get_mut(key),
-        Segment::Item(index) => value.get_mut(index),
-    });
-    error.message().starts_with("unknown field")
-        && parent
-            .and_then(Value::as_object_mut)
-            .is_some_and(|members| members.remove(key).is_some())
-}
-
-/// `true` when `status` is a subresource. An API server drops the status of a new object then.
-fn has_status_subresource<T: InventoryKind>() -> bool {
-    T::GROUP == "k8s.ovn.org" || T::GROUP == KUBE_OVN_GROUP && T::KIND != IP::KIND
-}
-
-/// A custom resource of Kube-OVN without its members that are `null`. An API server drops them,
-/// because no field of the definitions is nullable.
-fn pruned<T: InventoryKind>(mut json: Value) -> Value {
-    if T::GROUP == KUBE_OVN_GROUP {
-        drop_nulls(&mut json);
-    }
-    json
-}
-
-fn drop_nulls(json: &mut Value) {
-    match json {
-        Value::Object(members) => {
-            members.retain(|_, value| !value.is_null());
-            members.values_mut().for_each(drop_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
-}
-
-/// Sets the fields that an API server sets in a new object: default namespace, and name label of
-/// a namespace.
-fn fill_in_defaults<T: InventoryKind>(object: &mut T) {
-    let meta = object.meta_mut();
-    if T::NAMESPACED {
-        meta.namespace.get_or_insert_with(|| "default".into());
-    }
-    if let (true, Some(name)) = (T::KIND == "Namespace", &meta.name) {
-        meta.labels.get_or_insert_default().insert(NAMESPACE_NAME_LABEL.into(), name.clone());
-    }
-}
-
-/// Error of an object name as an API server words it. `None`: the name is valid. Names of
-/// namespaces are DNS labels, other names are DNS subdomains.
-fn name_problem(name: &str, is_label: bool) -> Option<String> {
-    let (is_valid, limit, rule) = if is_label {
-        (selector::is_dns_label(name), 63, selector::DNS_LABEL_RULE)
-    } else {
-        let is_valid = selector::is_dns_subdomain(name);
-        (is_valid, 253, selector::DNS_SUBDOMAIN_RULE)
-    };
-    let problem = if name.len() > limit {
-        format!("must be no more than {limit} characters")
-    } else {
-        rule.to_owned()
-    };
-    (!is_valid).then(|| format!("Invalid value: \"{name}\": {problem}"))
-}
-
-/// Violations in the metadata: name, namespace, and keys of labels and annotations.
-fn meta_violations<T: InventoryKind>(meta: &ObjectMeta) -> Vec<FieldProblem> {
-    let mut found = Vec::new();
-    match meta.name.as_deref() {
-        None | Some("") => found.push(FieldProblem::new("metadata.name", "Required value")),
-        Some(name) => {
-            let is_label = T::KIND == "Namespace";
-            let problem = name_problem(name, is_label);
-            found.extend(problem.map(|problem| FieldProblem::new("metadata.name", problem)));
-        }
-    }
-    match meta.namespace.as_deref() {
-        Some(_) if !T::NAMESPACED => {
-            found.push(FieldProblem::new(
-                "metadata.namespace",
-                "Forbidden: not allowed on this kind",
-            ));
-        }
-        Some(namespace) => {
-            let problem = name_problem(namespace, true);
-            found.extend(problem.map(|problem| FieldProblem::new("metadata.namespace", problem)));
-        }
-        None => {}
-    }
-    for (key, value) in meta.labels.iter().flatten() {
-        let field = format!("metadata.labels[{key}]");
-        let problems = selector::key_problem(key).into_iter().chain(selector::value_problem(value));
-        found.extend(problems.map(|problem| FieldProblem::new(&field, problem)));
-    }
-    for key in meta.annotations.iter().flatten().map(|(key, _)| key) {
-        let problem = selector::key_problem(key);
-        found.extend(
-            problem
-                .map(|problem| FieldProblem::new(format!("metadata.annotations[{key}]"), problem)),
-        );
-    }
-    found
 }
 
 /// Notation of a text, by its first bytes. The parser reads both. YAML has braces, too, as have

@@ -10,7 +10,7 @@ use patchbay_model::EGRESS_FIREWALL;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::decode::{UnknownFields, from_json};
+use super::from_json::{UnknownFields, from_json};
 use super::located::{self, PlaceError};
 use super::{Problem, SourceLocation};
 use crate::cnc::ClusterNetworkConnect;

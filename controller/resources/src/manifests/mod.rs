@@ -4,9 +4,11 @@
 //! the input. It does not depend on the source: [`read_manifests`] fills one from files, and
 //! `patchbay_kubernetes::inventory` from the objects of a cluster.
 
+mod admission;
 mod decode;
 mod field_lines;
 mod files;
+mod from_json;
 mod inventory;
 mod located;
 mod manifest_object;
@@ -19,12 +21,12 @@ mod kube_ovn_tests;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{UnknownFields, from_json};
 pub use field_lines::FieldLines;
 pub use files::{
     DEFAULT_MAX_MANIFEST_BYTES, LoadError, manifest_files, read_manifests, read_manifests_within,
     read_state_files,
 };
+pub use from_json::{UnknownFields, from_json};
 pub use inventory::{
     Inventory, InventoryKind, ObjectChange, ObjectKey, Objects, Origin, RefusedObject, Sourced,
     describe,
