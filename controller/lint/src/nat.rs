@@ -21,14 +21,19 @@ pub(crate) trait NatRule: InventoryKind {
     fn eip(&self) -> &str;
     /// Name of the VPC. Empty: that of the subnet or of the machine.
     fn vpc(&self) -> &str;
-    /// Name of the subnet. Empty: another source.
-    fn subnet(&self) -> &str {
-        ""
+    /// Name of the subnet. `None`: another source.
+    fn subnet(&self) -> Option<&str> {
+        None
     }
-    /// Name of the machine's `IP` object. Empty: another source.
-    fn ip_name(&self) -> &str {
-        ""
+    /// Name of the machine's `IP` object. `None`: another source.
+    fn ip_name(&self) -> Option<&str> {
+        None
     }
+}
+
+/// Name in a field. An empty field names nothing.
+fn named(field: &str) -> Option<&str> {
+    (!field.is_empty()).then_some(field)
 }
 
 impl NatRule for OvnSnatRule {
@@ -40,12 +45,12 @@ impl NatRule for OvnSnatRule {
         &self.spec.vpc
     }
 
-    fn subnet(&self) -> &str {
-        &self.spec.vpc_subnet
+    fn subnet(&self) -> Option<&str> {
+        named(&self.spec.vpc_subnet)
     }
 
-    fn ip_name(&self) -> &str {
-        &self.spec.ip_name
+    fn ip_name(&self) -> Option<&str> {
+        named(&self.spec.ip_name)
     }
 }
 
@@ -58,8 +63,8 @@ impl NatRule for OvnDnatRule {
         &self.spec.vpc
     }
 
-    fn ip_name(&self) -> &str {
-        &self.spec.ip_name
+    fn ip_name(&self) -> Option<&str> {
+        named(&self.spec.ip_name)
     }
 }
 
@@ -72,8 +77,8 @@ impl NatRule for OvnFip {
         &self.spec.vpc
     }
 
-    fn ip_name(&self) -> &str {
-        &self.spec.ip_name
+    fn ip_name(&self) -> Option<&str> {
+        named(&self.spec.ip_name)
     }
 }
 
@@ -147,8 +152,8 @@ impl<'a> Cluster<'a> {
             return self.vpc(rule.vpc());
         }
         let subnet = match rule.subnet() {
-            "" => self.subnet_of_port(rule.ip_name())?,
-            name => self.subnet(name)?,
+            Some(name) => self.subnet(name)?,
+            None => self.subnet_of_port(rule.ip_name()?)?,
         };
         self.vpc(subnet.vpc)
     }
