@@ -5,28 +5,31 @@
 //! without an owner that are wanted are taken over, as those of Kube-OVN.
 //!
 //! Phases: policies of a VPC come and change before its ports on external subnets come, and go
-//! after them. So no packet takes a new way before the policies that drop it are there. Rows of
-//! other objects lead nowhere without the router's ports.
+//! after them. So no packet takes a new way before the policies that drop it are there. The same
+//! holds for ACLs that drop packets, and the ports of their switch. Rows of other objects lead
+//! nowhere without the router's ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_rows::{Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table, table_row};
 use patchbay_schemas::nb::{
-    AddressSet, GatewayChassis, LoadBalancer, LogicalRouter, LogicalRouterPolicy,
-    LogicalRouterPolicyAction, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
-    LogicalSwitchPort, Nat, NatType,
+    Acl, AclAction, AclDirection, AclSeverity, AddressSet, GatewayChassis, LoadBalancer,
+    LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
+    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NatType,
 };
 use patchbay_schemas::typed::Field;
 use smol_str::SmolStr;
 
 use super::part::Part;
 
-/// Phase in which policies come and change.
+/// Phase in which policies and ACLs come and change.
 const GUARD: Phase = Phase(0);
 /// Phase in which all other rows come, change and go.
 const CONNECT: Phase = Phase(1);
-/// Phase in which policies go.
+/// Phase in which policies and ACLs go.
 const RELEASE: Phase = Phase(2);
+/// Phases of rows that let packets pass. They go as their table's rows do.
+pub(super) const ALLOWED: Phases = Phases { come: CONNECT, change: CONNECT, go: RELEASE };
 
 /// Option of a router: seconds after which a learned neighbor is forgotten.
 pub(super) const MAC_BINDING_AGE: &str = "mac_binding_age_threshold";
@@ -101,6 +104,21 @@ table_row! {
 }
 
 table_row! {
+    /// ACL.
+    pub(super) struct AclRow of Acl {
+        direction: AclDirection,
+        priority: i64,
+        r#match: String,
+        action: AclAction,
+        tier: i64,
+        name: Option<String>,
+        log: bool,
+        severity: Option<AclSeverity>,
+        external_ids: BTreeMap<String, String>,
+    }
+}
+
+table_row! {
     /// Port of a switch.
     pub(super) struct SwitchPortRow of LogicalSwitchPort {
         name: SmolStr,
@@ -159,6 +177,7 @@ pub(super) struct Tables {
     pub(super) chassis: Table<ChassisRow>,
     pub(super) switches: Table<SwitchRow>,
     pub(super) switch_ports: Table<SwitchPortRow>,
+    pub(super) acls: Table<AclRow>,
     pub(super) nats: Table<NatTableRow>,
     pub(super) balancers: Table<BalancerRow>,
     pub(super) vpc_balancers: Table<VpcBalancerRow>,
@@ -171,6 +190,7 @@ pub(super) struct Tables {
     pub(super) chassis_of_port: Holding,
     pub(super) ports_of_switch: Holding,
     pub(super) balancers_of_switch: Holding,
+    pub(super) acls_of_switch: Holding,
     pub(super) port_of_nat: Holding,
 }
 
@@ -214,6 +234,11 @@ impl Tables {
             .owned_by(owner)
             .phases(phases)
             .declare();
+        let acls = layout
+            .table(Identity::InHolder(&["direction", "priority", "match", "tier"]))
+            .owned_by(owner)
+            .phases(guards)
+            .declare();
         let nats = layout
             .table(Identity::InHolder(&["type", "external_ip", "logical_ip"]))
             .owned_by(owner)
@@ -249,6 +274,7 @@ impl Tables {
                 column(LogicalSwitch::LOAD_BALANCER),
                 vpc_balancers,
             ),
+            acls_of_switch: layout.holding(switches, column(LogicalSwitch::ACLS), acls),
             port_of_nat: layout.holding(nats, column(Nat::GATEWAY_PORT), router_ports),
             routers,
             router_ports,
@@ -257,6 +283,7 @@ impl Tables {
             chassis,
             switches,
             switch_ports,
+            acls,
             nats,
             balancers,
             vpc_balancers,

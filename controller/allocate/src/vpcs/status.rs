@@ -22,6 +22,9 @@ use super::conditions;
 use super::objects::{PREFIX, label_value};
 use super::unsupported;
 
+/// Condition of a subnet of which a field, or an entry of one, cannot be used.
+const FIELDS_ACCEPTED: &str = "FieldsAccepted";
+
 /// Collector of problems.
 struct Problems<'a> {
     inventory: &'a Inventory,
@@ -84,12 +87,22 @@ fn write_subnets(inventory: &mut Inventory, scene: &VpcScene, pools: &Pools, now
             Some(Err(problem)) => Err(SubnetProblem::from(problem.clone())),
             _ => scene.standing(&key.name).cloned().unwrap_or(Ok(())),
         };
+        let read = scene.objects.subnets.get(&*key.name).and_then(|subnet| subnet.as_ref().ok());
+        let is_private = read.is_some_and(|subnet| subnet.is_private);
         let result = match &result {
+            Ok(()) if is_private => Ok("SetPrivateLogicalSwitchSuccess"),
             Ok(()) => Ok("ResetLogicalSwitchAclSuccess"),
             Err(problem) => Err((problem.reason(), problem.to_string())),
         };
         conditions::set(&mut status.conditions, "Validated", result.clone(), now);
         conditions::set(&mut status.conditions, "Ready", result, now);
+        match read.and_then(|subnet| subnet.problems.first()) {
+            Some(problem) => {
+                let result = Err(("InvalidField", problem.to_string()));
+                conditions::set(&mut status.conditions, FIELDS_ACCEPTED, result, now);
+            }
+            None => status.conditions.retain(|condition| condition.type_ != FIELDS_ACCEPTED),
+        }
         let usage = |is_ipv6: bool| {
             let mut pools = pools.of(&key.name).iter();
             let pool = pools.find(|pool| pool.net().addr().is_ipv6() == is_ipv6);
@@ -339,7 +352,11 @@ fn problems(inventory: &Inventory, scene: &VpcScene, nats: &Nats) -> Vec<Problem
         match (subnet, scene.standing(name)) {
             (Err(problem), _) => problems.add::<Subnet>(&key, &problem),
             (_, Some(Err(problem))) => problems.add::<Subnet>(&key, &problem),
-            _ => {}
+            (Ok(subnet), _) => {
+                for problem in &subnet.problems {
+                    problems.add::<Subnet>(&key, problem);
+                }
+            }
         }
     }
     for (key, sourced) in inventory.subnets.iter() {

@@ -6,9 +6,6 @@ use patchbay_resources::object::kube_ovn::{SubnetSpec, VpcSpec};
 /// Fields of a subnet from which rows would follow.
 pub(super) fn of_subnet(spec: &SubnetSpec) -> Vec<FieldProblem> {
     let fields = [
-        ("private", spec.private),
-        ("allowSubnets", !spec.allow_subnets.is_empty()),
-        ("acls", !spec.acls.is_empty()),
         ("enableDHCP", spec.enable_dhcp),
         ("enableIPv6RA", spec.enable_ipv6_ra),
         ("u2oInterconnection", spec.u2o_interconnection),

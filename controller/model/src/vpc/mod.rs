@@ -3,6 +3,7 @@
 //! [`VpcScene`] has the objects and resolves their references. Allocation, conditions and rows read
 //! it, so that none of them judges alone.
 
+mod acl;
 mod attachment;
 mod eip;
 mod nat;
@@ -16,6 +17,7 @@ mod scene_nat;
 mod subnet;
 mod wiring;
 
+pub use acl::{AclFlow, AclReason, AclVerdict, SubnetAcl};
 pub use attachment::{KUBE_OVN_PLUGIN, KubeOvnConfig, KubeOvnConfigError};
 pub use eip::{Eip, EipKind};
 pub use nat::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};

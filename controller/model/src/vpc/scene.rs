@@ -322,6 +322,7 @@ impl VpcScene {
                 has_router_port: subnet.has_router_port(),
                 has_load_balancers: subnet.has_load_balancers,
                 route_table: subnet.route_table.clone(),
+                acls: subnet.acls.clone(),
             };
             (name, switch)
         })

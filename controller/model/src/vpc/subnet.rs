@@ -7,6 +7,7 @@ use ipnet::IpNet;
 
 use crate::arithmetic::nth_address;
 
+use super::acl::SubnetAcl;
 use super::pool::AddressRange;
 use super::provider::SubnetProvider;
 use crate::FieldProblem;
@@ -34,6 +35,12 @@ pub struct VpcSubnet {
     pub has_load_balancers: bool,
     /// Route table of packets from the subnet; empty: the main one.
     pub route_table: String,
+    /// `true`: only machines of the subnet, and allowed ranges, reach it.
+    pub is_private: bool,
+    /// ACLs of the switch.
+    pub acls: Vec<SubnetAcl>,
+    /// Entries that cannot be used, and are left out.
+    pub problems: Vec<FieldProblem>,
     /// Position among the objects: of two subnets with one address, the first one has it.
     pub position: u64,
 }

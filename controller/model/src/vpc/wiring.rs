@@ -6,6 +6,7 @@ use ipnet::IpNet;
 
 use crate::pod::PodKey;
 
+use super::acl::SubnetAcl;
 use super::nat::ForwardedPort;
 use super::router::{Peering, PolicyRoute, StaticRoute};
 use super::subnet::SubnetNet;
@@ -55,6 +56,8 @@ pub struct WiredSubnet {
     pub has_load_balancers: bool,
     /// Route table of packets from the subnet; empty: the main one.
     pub route_table: String,
+    /// ACLs.
+    pub acls: Vec<SubnetAcl>,
 }
 
 /// Port towards a physical network.

@@ -1,5 +1,6 @@
 //! Rows of each kind of object.
 
+mod acl;
 pub(super) mod nat;
 pub(super) mod port;
 pub(super) mod router;

@@ -11,7 +11,7 @@ use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::LogicalRouterPolicyAction;
 
 use super::router::{balancer_names, kept_mac, overlay_set};
-use super::{ids, map, router_port, router_side};
+use super::{acl, ids, map, router_port, router_side};
 use crate::capability::Vpcs;
 use crate::part::Part;
 use crate::tables::{PolicyRow, ROUTE_TABLE, RouterPortRow, SwitchPortRow, SwitchRow};
@@ -41,6 +41,7 @@ pub(crate) fn put(
     for balancer in balancers(subnet) {
         switch.holds(of.tables.balancers_of_switch, balancer);
     }
+    acl::put_of_subnet(of, (part, name), subnet, reader, rows);
     put_localnet(of, (part, name), subnet, rows);
     if !subnet.has_router_port {
         return;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
 
+mod acls;
 mod changes;
 mod recorded;
 mod refused;

@@ -164,12 +164,15 @@ fn subnets_of_one_vpc_do_not_overlap_and_those_of_two_may() {
 fn fields_without_effect_are_named() {
     assert_eq!(
         problems(
-            ("spec: {vpc: alpha-vpc,", "spec: {private: true, enableDHCP: true, vpc: alpha-vpc,"),
+            (
+                "spec: {vpc: alpha-vpc,",
+                "spec: {u2oInterconnection: true, enableDHCP: true, vpc: alpha-vpc,"
+            ),
             ""
         ),
         [
-            "Subnet alpha-subnet: spec.private: not supported yet: no row follows from it",
             "Subnet alpha-subnet: spec.enableDHCP: not supported yet: no row follows from it",
+            "Subnet alpha-subnet: spec.u2oInterconnection: not supported yet: no row follows from it",
         ]
     );
 }

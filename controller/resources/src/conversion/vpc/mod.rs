@@ -1,9 +1,11 @@
 //! Conversion of objects, as virtual private clouds need them.
 
+mod expression;
 mod node;
 mod ports;
 mod rules;
 mod scene;
+mod subnet;
 
 pub use node::vpc_node;
 pub use ports::port_requests;

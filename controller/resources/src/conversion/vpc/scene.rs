@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use patchbay_model::FieldProblem;
 use patchbay_model::vpc::{
-    AddressRange, DEFAULT_EXTERNAL_SUBNET, DEFAULT_VPC, Eip, EipKind, ExternalSubnets, Peering,
-    PolicyRoute, StaticRoute, SubnetNet, SubnetProvider, Vpc, VpcObjects, VpcPort, VpcScene,
-    VpcSubnet, VpcVlan,
+    DEFAULT_EXTERNAL_SUBNET, DEFAULT_VPC, Eip, EipKind, ExternalSubnets, Peering, PolicyRoute,
+    StaticRoute, Vpc, VpcObjects, VpcPort, VpcScene, VpcVlan,
 };
 
-use super::{node, ports, rules};
+use super::{expression, node, ports, rules, subnet};
 use crate::manifests::Inventory;
 use crate::object::Object as _;
-use crate::object::kube_ovn::{self, IP, OvnEip, Subnet, Vlan};
+use crate::object::kube_ovn::{self, IP, OvnEip, Vlan};
 
 /// Provider network of VLANs that name none.
 const DEFAULT_PROVIDER_NETWORK: &str = "provider";
@@ -23,13 +22,14 @@ const DEFAULT_PROVIDER_NETWORK: &str = "provider";
 pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
     let custom = inventory.vpcs.iter().filter(|(key, _)| key.name != DEFAULT_VPC);
     let subnets = inventory.subnets.iter();
+    let nodes = subnet::node_ranges(inventory);
     let eips = inventory.ovn_eips.iter();
     let records = inventory.ips.iter();
     VpcScene::new(VpcObjects {
         vpcs: custom.map(|(key, object)| (Arc::from(&*key.name), vpc(&object.object))).collect(),
         subnets: subnets
             .map(|(key, object)| {
-                let subnet = subnet(&object.object, object.position);
+                let subnet = subnet::subnet(&object.object, object.position, &nodes);
                 (Arc::from(&*key.name), subnet)
             })
             .collect(),
@@ -69,7 +69,11 @@ pub fn vpc(object: &kube_ovn::Vpc) -> Vpc {
     for (index, policy) in spec.policy_routes.iter().enumerate() {
         let field = format!("spec.policyRoutes[{index}]");
         let what = (&*policy.match_, &*policy.action);
-        match PolicyRoute::read(&field, policy.priority, what, &policy.next_hop_ip) {
+        let read = PolicyRoute::read(&field, policy.priority, what, &policy.next_hop_ip);
+        match read.and_then(|read| {
+            expression::check(&format!("{field}.match"), &read.expression)?;
+            Ok(read)
+        }) {
             Ok(read) => {
                 let key = |policy: &PolicyRoute| (policy.priority, policy.expression.clone());
                 let first = policies.iter().position(|other| key(other) == key(&read));
@@ -114,36 +118,6 @@ pub fn vpc(object: &kube_ovn::Vpc) -> Vpc {
         external,
         problems,
     }
-}
-
-fn subnet(object: &Subnet, position: u64) -> Result<VpcSubnet, FieldProblem> {
-    let spec = &object.spec;
-    let provider = SubnetProvider::parse(&spec.provider);
-    let nets = SubnetNet::read(&spec.cidr_block, &spec.gateway)?;
-    if nets.is_empty() && spec.vlan.is_empty() {
-        let reason = "a range is required without spec.vlan";
-        return Err(FieldProblem::new("spec.cidrBlock", reason));
-    }
-    let excluded = spec.exclude_ips.iter().enumerate().map(|(index, text)| {
-        let reason = "is neither an address nor a range a..b";
-        let field = format!("spec.excludeIps[{index}]");
-        AddressRange::parse(text).ok_or_else(|| FieldProblem::of_text(field, text, reason))
-    });
-    let name = object.name_any();
-    let vpc = Some(&*spec.vpc).filter(|vpc| !vpc.is_empty());
-    Ok(VpcSubnet {
-        vpc: vpc.unwrap_or(DEFAULT_VPC).into(),
-        name: name.as_str().into(),
-        provider,
-        vlan: Some(&*spec.vlan).filter(|vlan| !vlan.is_empty()).map(Arc::from),
-        nets,
-        excluded: excluded.collect::<Result<_, _>>()?,
-        namespaces: spec.namespaces.clone(),
-        has_logical_gateway: spec.logical_gateway,
-        has_load_balancers: spec.enable_lb.unwrap_or(true),
-        route_table: spec.route_table.clone(),
-        position,
-    })
 }
 
 /// VLANs. Of several with one provider network and id, the first object has the id.

@@ -1,5 +1,5 @@
-//! Questions of the folder `tests/vpcs` about VPCs, whose manifests are scenarios of
-//! `patchbay-vpcs`. Each answer is that of `reach` and that of ovn-northd with ovn-trace, in the
+//! Questions of the folder `tests/vpcs` about VPCs. Their manifests are scenarios of
+//! `patchbay-vpcs`, or in the file, after those of the platform. Each answer is that of `reach` and that of ovn-northd with ovn-trace, in the
 //! oldest and the newest release.
 
 use std::collections::BTreeMap;
@@ -31,6 +31,8 @@ const OUTSIDE_MAC: &str = "0a:ff:00:00:00:77";
 #[serde(deny_unknown_fields)]
 struct Scenario {
     about: String,
+    /// Manifests after those of the platform. `None`: those of the scenario of the same name.
+    manifests: Option<String>,
     questions: Vec<Expected>,
 }
 
@@ -288,14 +290,19 @@ fn questions_about_vpcs_have_the_written_answers() {
     let mut files: Vec<_> =
         fs::read_dir(root.join("tests/vpcs")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 10);
+    assert_eq!(files.len(), 11);
+    let platform = fs::read_to_string(root.join("../../vpcs/tests/vpcs/platform.yaml")).unwrap();
     let mut wrong = Vec::new();
     for (name, release) in &releases {
         for file in &files {
             let scenario: Scenario =
                 serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap();
-            let place = Path::new("../../vpcs/tests/scenarios").join(file.file_name().unwrap());
-            let manifests = fs::read_to_string(root.join(place)).unwrap();
+            let manifests = if let Some(own) = &scenario.manifests {
+                format!("{platform}---\n{own}")
+            } else {
+                let scenarios = root.join("../../vpcs/tests/scenarios");
+                fs::read_to_string(scenarios.join(file.file_name().unwrap())).unwrap()
+            };
             let asked: Vec<IpAddr> =
                 scenario.questions.iter().filter_map(|question| question.to.ip).collect();
             let mut central = Central::new(release, &runtime, &manifests, &asked);
