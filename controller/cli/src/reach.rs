@@ -1,6 +1,7 @@
 //! `patchbay reach`: where a packet goes, and what stops it.
 
 pub(crate) mod args;
+mod facts;
 mod routes;
 mod source;
 pub(crate) mod text;

@@ -6,11 +6,13 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::address::Mac;
-use crate::northbound::{Northbound, PortId, SwitchPortId};
+use crate::northbound::{Northbound, Northd, PortId, SwitchPortId};
 use crate::packet::{IpPacket, Transport};
 use crate::question::{Destination, Question};
 use crate::resolve::NameError;
-use crate::trace::{Connection, Direction, End, Entry, Hop, Path, Source, Trace, Traced};
+use crate::trace::{
+    Connection, Dependences, Deployment, Direction, End, Entry, Hop, Path, Source, Trace, Traced,
+};
 
 /// Outcome of a packet.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
@@ -55,6 +57,9 @@ pub struct Answer {
     /// Port by which the packet goes out. `None`: it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out: Option<String>,
+    /// 802.1Q tag with which the packet leaves by a localnet port. `None`: it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<u16>,
     /// Source address at the end. `None`: it is not translated, or the packet does not arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<IpAddr>,
@@ -80,6 +85,7 @@ impl Answer {
         Self {
             verdict: Verdict::Dropped,
             out: None,
+            tag: None,
             source: None,
             dest: None,
             dest_port: None,
@@ -87,6 +93,25 @@ impl Answer {
             at,
             open: Vec::new(),
         }
+    }
+
+    /// `true` if packets have the same end and the same addresses there.
+    fn is_same_outcome(&self, other: &Self) -> bool {
+        let facts = |answer: &Self| {
+            (answer.verdict, answer.out.clone(), answer.source, answer.dest, answer.dest_port)
+        };
+        facts(self) == facts(other)
+    }
+
+    /// The outcome in a line.
+    fn outcome(&self) -> String {
+        let end = self.out.as_ref().unwrap_or(&self.at);
+        let translated = |name, address: Option<IpAddr>| {
+            address.map_or_else(String::new, |address| format!(", {name} {address}"))
+        };
+        let source = translated("source", self.source);
+        let destination = translated("destination", self.dest);
+        format!("{}: {end}{source}{destination}", self.verdict)
     }
 
     /// Makes the packet one that is stopped at its end.
@@ -152,6 +177,7 @@ pub(crate) struct Passage {
     pub(crate) answer: Answer,
     /// `None`: the sender gets no MAC address, so that it sends nothing.
     pub(crate) sent: Option<Sent>,
+    pub(crate) dependences: Dependences,
 }
 
 /// Packet that was sent, at the end of its way through a database.
@@ -239,12 +265,47 @@ impl Northbound {
             },
         };
         let transport = Transport::from(question.protocol);
-        Ok(self.trace(&source, destination, transport, Default::default()))
+        Ok(self.trace(&source, destination, transport, &Default::default()))
     }
 
-    /// Follows a packet from its sender.
+    /// Follows a packet from its sender. Other outcomes are choices of the answer: those with
+    /// Kube-OVN's ovn-northd if none was named, and those of senders on nodes that are not the
+    /// active gateway.
     pub(crate) fn trace(
         &self,
+        source: &Source,
+        destination: IpAddr,
+        transport: Transport,
+        connection: &(Direction, Connection),
+    ) -> Passage {
+        let deployment = Deployment::of(self);
+        let follow =
+            |other| self.trace_in(other, source, destination, transport, connection.clone());
+        let mut passage = follow(deployment);
+        let Dependences { is_by_northd, gateways } = &passage.dependences;
+        let mut others = Vec::new();
+        if !gateways.is_empty() {
+            let names: Vec<_> = gateways.iter().map(String::as_str).collect();
+            let plural = if names.len() > 1 { "s" } else { "" };
+            let title =
+                format!("only on the active gateway{plural} {}; elsewhere", names.join(", "));
+            others.push((title, follow(Deployment { is_sender_gateway: false, ..deployment })));
+        }
+        if *is_by_northd && self.northd().is_none() {
+            let title = "only with a stock ovn-northd; with Kube-OVN's".to_owned();
+            others.push((title, follow(Deployment { northd: Northd::KubeOvn, ..deployment })));
+        }
+        for (title, other) in others {
+            if !other.answer.is_same_outcome(&passage.answer) {
+                passage.answer.open.push(format!("{title} {}", other.answer.outcome()));
+            }
+        }
+        passage
+    }
+
+    fn trace_in(
+        &self,
+        deployment: Deployment,
         source: &Source,
         destination: IpAddr,
         transport: Transport,
@@ -253,6 +314,7 @@ impl Northbound {
         let unsent = |end, path| Passage {
             answer: self.compose(end, path, Translation::default()),
             sent: None,
+            dependences: Dependences::default(),
         };
         let mut path = Path::default();
         self.limit_sender(source.port, destination, &mut path);
@@ -266,14 +328,15 @@ impl Northbound {
         let sent =
             IpPacket { source: frame.source().unwrap_or(destination), destination, transport };
         let entry = Entry::Switch(source.port);
-        let traced = Trace::run(self, entry, frame.packet, path, connection);
+        let traced = Trace::run(self, entry, frame.packet, path, connection, deployment);
         self.passage(traced, &sent)
     }
 
     /// The answer for a packet that was followed.
-    pub(crate) fn passage(&self, traced: Traced, sent: &IpPacket) -> Passage {
+    pub(crate) fn passage(&self, mut traced: Traced, sent: &IpPacket) -> Passage {
         let translation = Translation::of(&traced.ip, sent);
         Passage {
+            dependences: std::mem::take(&mut traced.path.dependences),
             answer: self.compose(traced.end.clone(), traced.path, translation),
             sent: Some(Sent {
                 ip: traced.ip,
@@ -294,6 +357,7 @@ impl Northbound {
                 answer: None,
                 connection: Connection::default(),
             }),
+            dependences: Dependences::default(),
         }
     }
 
@@ -305,9 +369,12 @@ impl Northbound {
             None if arrives => Some(end.at.clone()),
             None => None,
         };
+        let is_leaving = end.verdict == Verdict::Leaves;
+        let tag = end.out.filter(|_| is_leaving).and_then(|port| self.switch_port(port).tag);
         Answer {
             verdict: end.verdict,
             out,
+            tag,
             source: source.filter(|_| arrives),
             dest: dest.filter(|_| arrives),
             dest_port: dest_port.filter(|_| arrives),

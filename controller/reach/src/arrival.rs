@@ -8,7 +8,7 @@ use crate::northbound::{Link, Northbound, PortId};
 use crate::packet::{IpPacket, Packet, Payload, TIME_TO_LIVE, Transport};
 use crate::question::Protocol;
 use crate::resolve::NameError;
-use crate::trace::{Connection, Direction, Entry, Path, Trace};
+use crate::trace::{Connection, Deployment, Direction, Entry, Path, Trace};
 
 /// First packet of a connection that another chassis has sent into a tunnel. The switch or router
 /// that both chassis have continues with its egress pipeline.
@@ -56,7 +56,8 @@ impl Northbound {
             is_tracked: false,
         };
         let path = Path::default();
-        let traced = Trace::run(self, Entry::Tunnel(port), packet, path, connection);
+        let traced =
+            Trace::run(self, Entry::Tunnel(port), packet, path, connection, Deployment::of(self));
         self.passage(traced, sent)
     }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use patchbay_reach::{Destination, Protocol, Sender};
+use patchbay_reach::{Destination, Northd, Protocol, Sender};
 
 use crate::args::Format;
 use crate::input_flags::InputFlags;
@@ -56,7 +56,8 @@ pub(crate) struct Reach {
     /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
     /// *.yml and *.json files, or - for standard input. Without pods there, each primary network
     /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N. With --nb or --file
-    /// only pods count, for the gateways in their annotations `k8s.ovn.org/pod-networks`.
+    /// only pods count, for the gateways in their annotations `k8s.ovn.org/pod-networks`, and nodes,
+    /// for the names of chassis.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(crate) paths: Vec<PathBuf>,
     /// The zone whose switch ports are meant, of all zones of the manifests: the name of its node.
@@ -67,6 +68,11 @@ pub(crate) struct Reach {
     /// router.
     #[arg(long, value_name = "CHASSIS")]
     pub(crate) chassis: Option<String>,
+    /// The ovn-northd that reads the rows: stock, or with =false that of Kube-OVN, which ranks
+    /// routes by source below those by destination. Default: stock, and `open` names the other
+    /// outcome where rows of Kube-OVN differ.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) stock_northd: Option<bool>,
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) output: Format,
@@ -97,6 +103,11 @@ pub(crate) enum MatrixKind {
 }
 
 impl Reach {
+    /// The ovn-northd that `--stock-northd` names. `None`: it is not known.
+    pub(crate) fn northd(&self) -> Option<Northd> {
+        self.stock_northd.map(|is_stock| if is_stock { Northd::Stock } else { Northd::KubeOvn })
+    }
+
     /// Protocol of `--proto` and `--port`. `None`: it is one of the ports of the service that is
     /// the destination. The error is a message for the user.
     pub(crate) fn protocol(&self) -> Result<Option<Protocol>, String> {

@@ -11,11 +11,12 @@ use patchbay_reach::{
 };
 use patchbay_reconcile::northbound::Northbound as _;
 use patchbay_reconcile::{Cluster, load};
+use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Object as _, Pod, Service};
 use patchbay_schemas::nb::NbGlobal;
 
 use super::args::{MatrixKind, Reach};
-use super::routes::PodRoutes;
+use super::facts::Facts;
 use crate::args::{Database, Manifests};
 use crate::console::Console;
 use crate::failure::Failure;
@@ -42,7 +43,7 @@ struct ManifestZones {
     names: Vec<String>,
     /// Nodes of the pods, by namespace and name.
     nodes: BTreeMap<String, String>,
-    routes: PodRoutes,
+    facts: Facts,
 }
 
 impl Source {
@@ -161,7 +162,7 @@ impl ManifestZones {
         let mut zone = open_zone(name, 0, &self.arguments.nb, keys, console).await?;
         reconcile_zone(&mut zone, &self.cluster, console).await?;
         let mut database = Northbound::new(&zone.northbound().snapshot(), chassis);
-        self.routes.add_to(&mut database);
+        self.facts.add_to(&mut database);
         Ok(database)
     }
 }
@@ -194,12 +195,13 @@ pub(super) async fn read_databases(
             .ok_or_else(|| Failure::Arguments(format!("{file}: no database {DATABASE}")))?;
         snapshots.push((zone, file, database.snapshot()));
     }
-    let routes = if arguments.paths.is_empty() {
-        PodRoutes::default()
+    let limit = arguments.input.manifest_limit.bytes();
+    let inventory = if arguments.paths.is_empty() {
+        Inventory::default()
     } else {
-        let limit = arguments.input.manifest_limit.bytes();
-        PodRoutes::of_annotations(&load(&arguments.paths, console.input, None, limit)?)
+        load(&arguments.paths, console.input, None, limit)?
     };
+    let facts = Facts::of_inventory(&inventory, arguments.northd());
     let mut zones: Option<Zones> = None;
     for (zone, place, snapshot) in snapshots {
         let zone = zone
@@ -207,7 +209,7 @@ pub(super) async fn read_databases(
             .or_else(|| own_zone(&snapshot))
             .unwrap_or_else(|| place.to_owned());
         let mut database = Northbound::new(&snapshot, chassis);
-        routes.add_to(&mut database);
+        facts.add_to(&mut database);
         if let Some(zones) = &mut zones {
             add_zone(zones, zone, database, console)?;
         } else {
@@ -245,7 +247,7 @@ async fn read_manifests(
     let zones = ManifestZones {
         names: cluster.zones(),
         nodes: pod_nodes(&cluster),
-        routes: PodRoutes::of_cluster(&cluster),
+        facts: Facts::of_cluster(&cluster, arguments.northd()),
         arguments: manifests,
         cluster,
     };

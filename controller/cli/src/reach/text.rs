@@ -93,9 +93,11 @@ fn describe_end(way: &[&Answer]) -> String {
     let source = way.iter().rev().find_map(|answer| answer.source);
     let destination = way.iter().rev().find_map(|answer| answer.dest);
     let port = way.iter().rev().find_map(|answer| answer.dest_port);
+    let tag = way.last().and_then(|last| last.tag);
     format!(
-        "{}{}{}{}",
+        "{}{}{}{}{}",
         line(end),
+        tag.map_or_else(String::new, |tag| format!(", tag {tag}")),
         translated("source", source),
         translated("destination", destination),
         port.map_or_else(String::new, |port| format!(", port {port}"))

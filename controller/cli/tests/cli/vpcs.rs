@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ovsdb_sim::Sim;
 use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl};
+use serde_json::{Value, json};
 
 use crate::command::{Run, example_text, nb_schema, planned_zones, run_on};
 
@@ -180,4 +181,42 @@ fn packets_are_followed_without_a_database() {
     assert!(out.stdout.contains("77.220.68.110"), "{out:?}");
     let stopped = asked("--from alpha/vm2 --to 77.220.68.110 --port 22");
     assert!(stopped.stdout.contains("policy 1500 on alpha-vpc"), "{stopped:?}");
+}
+
+#[test]
+fn an_answer_names_the_tag_and_the_active_gateway() {
+    let tagged = text("11-double-tag");
+    let left = run_on("reach --from alpha/vm1 --to 8.8.8.8 --port 443", &tagged);
+    let end = "leaves: localnet.external, tag 222, source 77.220.68.98\n";
+    assert!(left.stdout.ends_with(end), "{left:?}");
+    let forwarded = text("05-port-forward");
+    let inside = run_on("reach --from alpha/vm1 --to 77.220.68.112 --port 443", &forwarded);
+    let open = "open: only on the active gateway w2; elsewhere dropped: policy 1500 on alpha-vpc\n";
+    assert!(inside.stdout.contains(open), "{inside:?}");
+}
+
+#[test]
+fn the_source_route_of_kube_ovn_counts_as_the_flag_says() {
+    let server = RealServer::start([nb_schema()]);
+    let tenant = text("01-egress");
+    run_on(&format!("apply --nb {}", server.remote()), &tenant).succeeded();
+    ask(&server, &["--policy=src-ip", "lr-route-add", "alpha-vpc", "10.100.0.0/24", "10.100.0.1"]);
+    let asked = |flag: &str| {
+        let question = "--from alpha/vm1 --to 8.8.8.8 --port 443";
+        let run = run_on(&format!("reach --nb {} {question} {flag}", server.remote()), &tenant);
+        let course: Value = serde_json::from_str(&run.stdout).unwrap();
+        (course["verdict"].as_str().unwrap().to_owned(), course["open"].clone(), run.stdout)
+    };
+    let (verdict, open, stdout) = asked("-o json");
+    let other = "only with a stock ovn-northd; with Kube-OVN's leaves: localnet.external, source \
+                 77.220.68.98";
+    assert_eq!((&*verdict, open), ("dropped", json!([other])), "{stdout}");
+    for (flag, expected) in [
+        ("--stock-northd", "dropped"),
+        ("--stock-northd=true", "dropped"),
+        ("--stock-northd=false", "leaves"),
+    ] {
+        let (verdict, open, stdout) = asked(&format!("-o json {flag}"));
+        assert_eq!((&*verdict, open), (expected, Value::Null), "{flag}: {stdout}");
+    }
 }

@@ -106,6 +106,8 @@ impl Northbound {
             drops_by_default: tables.global_option("default_acl_drop"),
             monitor_mac: tables.monitor_mac(),
             has_common_zone: tables.global_option("use_common_zone"),
+            northd: None,
+            node_names: HashMap::default(),
             notes: notes.0,
         };
         northbound.find_announcers();

@@ -42,6 +42,7 @@ pub(crate) use nat::{Limit, Nat, NatEffect};
 pub(crate) use neighbor::{Neighbor, Owner};
 pub use note::{Note, RowRef};
 pub(crate) use policy::{Policy, PolicyAction, PolicyHop};
+pub use route::Northd;
 pub(crate) use route::{Route, RouteKind};
 pub(crate) use router::{CommitAll, Link, Router, RouterKind, RouterPort};
 pub(crate) use segment::Linked;
@@ -107,6 +108,10 @@ pub struct Northbound {
     pub(crate) monitor_mac: Mac,
     /// `use_common_zone`: distributed routers track all connections in one zone.
     pub(crate) has_common_zone: bool,
+    /// The ovn-northd that reads the database. `None`: not known.
+    northd: Option<Northd>,
+    /// Names of nodes by their chassis.
+    node_names: HashMap<String, String, RandomState>,
     notes: Vec<Note>,
 }
 
@@ -114,6 +119,26 @@ impl Northbound {
     /// Rows, or parts of rows, that OVN ignores.
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// Names the ovn-northd that reads the database. Without it, answers are those of
+    /// [`Northd::Stock`], and their field `open` names others that Kube-OVN's would give.
+    pub fn set_northd(&mut self, northd: Northd) {
+        self.northd = Some(northd);
+    }
+
+    /// Names the node of a chassis, for texts of answers.
+    pub fn set_node_name(&mut self, chassis: impl Into<String>, node: impl Into<String>) {
+        self.node_names.insert(chassis.into(), node.into());
+    }
+
+    pub(crate) fn northd(&self) -> Option<Northd> {
+        self.northd
+    }
+
+    /// The name of a chassis' node, or else its own.
+    pub(crate) fn node_name<'a>(&'a self, chassis: &'a str) -> &'a str {
+        self.node_names.get(chassis).map_or(chassis, String::as_str)
     }
 
     /// Number of switch ports.

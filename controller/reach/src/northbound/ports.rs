@@ -78,7 +78,8 @@ impl Ports {
                 notes.add(reference, format!("another port has the name {}", port.name));
                 continue;
             }
-            let Some(built) = RouterPort::new(uuid, port, router) else {
+            let active = tables.active_chassis(port);
+            let Some(built) = RouterPort::new(uuid, port, router, active) else {
                 notes.add(reference, format!("bad mac {}", port.mac));
                 continue;
             };

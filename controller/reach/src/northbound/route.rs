@@ -1,5 +1,6 @@
 //! Routes of a router in the order in which OVN looks them up.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
@@ -24,6 +25,21 @@ const CONNECTED_RANK: u16 = 6;
 const CONNECTED_HOST_PRIORITY: u16 = 32 * LENGTH_WEIGHT + CONNECTED_RANK;
 /// Part of the priority of a static route by destination.
 const STATIC_RANK: u16 = 4;
+/// Priority that Kube-OVN's ovn-northd gives routes by source: below all routes by destination.
+const LOW_SOURCE_PRIORITY: u16 = 1;
+/// Priority that Kube-OVN's ovn-northd gives routes by one source address: above the default route.
+const LOW_SOURCE_HOST_PRIORITY: u16 = STATIC_RANK + 1;
+
+/// The ovn-northd that reads a database, as far as routes depend on it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Northd {
+    /// OVN's own: the rank of a route by source follows from the length of its prefix.
+    #[default]
+    Stock,
+    /// Kube-OVN's: a route by source counts if no route by destination does. One for a single
+    /// address also counts before a default route.
+    KubeOvn,
+}
 
 /// Routes of a router.
 #[derive(Debug, Default)]
@@ -31,6 +47,9 @@ pub(crate) struct Routes {
     /// Routes of one kind and prefix length, by falling priority.
     levels: Vec<Level>,
     tables: HashMap<String, u32, RandomState>,
+    /// `true` if a route by source leads to an address of the router, as Kube-OVN writes it for its
+    /// own ovn-northd.
+    pub(crate) has_source_fallback: bool,
 }
 
 /// Routes with the same prefix length that are compared with the same address.
@@ -111,6 +130,9 @@ impl Routes {
             Ok(route) => route,
             Err(reason) => return notes.add(reference, reason),
         };
+        let is_own = |next_hop| ports.iter().any(|(_, port)| port.has_address(next_hop));
+        self.has_source_fallback |=
+            route.kind == RouteKind::Source && route.next_hop.is_some_and(is_own);
         let table = self.table_number(&row.route_table);
         let is_connected = row.options.get("origin").is_some_and(|origin| origin == "connected");
         let rank = if is_connected { CONNECTED_RANK } else { STATIC_RANK };
@@ -170,6 +192,7 @@ impl Routes {
         input: RouterPortId,
         table: Option<&str>,
         announced: &'a [Route],
+        northd: Northd,
     ) -> Vec<&'a Route> {
         let number = match table {
             None | Some("") => 0,
@@ -178,26 +201,49 @@ impl Routes {
         };
         let is_ipv4 = packet.destination.is_ipv4();
         let all_bits = width(packet.destination);
-        for level in self.levels.iter().filter(|level| level.kind.is_ipv4 == is_ipv4) {
-            let priority = level.kind.priority;
-            if priority < CONNECTED_HOST_PRIORITY && !announced.is_empty() {
+        let mut levels: Vec<_> = self
+            .levels
+            .iter()
+            .filter(|level| level.kind.is_ipv4 == is_ipv4)
+            .map(|level| (level.kind.priority_for(northd), level))
+            .collect();
+        if northd == Northd::KubeOvn {
+            levels.sort_by_key(|(priority, _)| Reverse(*priority));
+        }
+        let mut found: Vec<&Route> = Vec::new();
+        let mut last = u16::MAX;
+        for (priority, level) in levels {
+            let is_next = priority < last && !found.is_empty();
+            if is_next || priority < CONNECTED_HOST_PRIORITY && !announced.is_empty() {
                 break;
             }
+            last = priority;
             let address = if level.kind.is_source { packet.source } else { packet.destination };
             let network = bits(address) & mask_bits(level.kind.length, all_bits);
-            let tables = [Table::All, Table::Number(number)];
-            let found: Vec<_> = tables
-                .iter()
-                .filter_map(|table| level.routes.get(&(*table, network)))
+            let of_tables = [Table::All, Table::Number(number)]
+                .into_iter()
+                .filter_map(|table| level.routes.get(&(table, network)))
                 .flatten()
                 .chain(announced.iter().filter(|_| priority == CONNECTED_HOST_PRIORITY))
-                .filter(|route| route.input.is_none_or(|port| port == input))
-                .collect();
-            if !found.is_empty() {
-                return found;
-            }
+                .filter(|route| route.input.is_none_or(|port| port == input));
+            found.extend(of_tables);
         }
-        announced.iter().collect()
+        if found.is_empty() {
+            found.extend(announced);
+        }
+        found
+    }
+}
+
+impl LevelKind {
+    /// Priority of the routes with an ovn-northd.
+    fn priority_for(self, northd: Northd) -> u16 {
+        let host = if self.is_ipv4 { 32 } else { 128 };
+        match northd {
+            Northd::KubeOvn if self.is_source && self.length == host => LOW_SOURCE_HOST_PRIORITY,
+            Northd::KubeOvn if self.is_source => LOW_SOURCE_PRIORITY,
+            Northd::KubeOvn | Northd::Stock => self.priority,
+        }
     }
 }
 

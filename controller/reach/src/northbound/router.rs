@@ -95,6 +95,8 @@ pub(crate) struct RouterPort {
     /// `true` if the port is on a switch without a `localnet` port: a gateway port that is the only
     /// one of its router then serves all addresses at its chassis.
     pub(crate) is_overlay: bool,
+    /// The chassis that has a gateway port while all chassis work. `None`: no gateway port.
+    pub(crate) active_chassis: Option<String>,
     pub(crate) route_table: Option<String>,
     pub(crate) binding: Binding,
 }
@@ -113,6 +115,14 @@ pub(crate) enum Link {
 impl RouterKind {
     pub(crate) fn is_gateway_port(&self, port: RouterPortId) -> bool {
         matches!(self, Self::Distributed { gateways } if gateways.contains(&port))
+    }
+
+    /// The gateway ports of a distributed router.
+    pub(crate) fn gateways(&self) -> &[RouterPortId] {
+        match self {
+            Self::Gateway { .. } => &[],
+            Self::Distributed { gateways } => gateways,
+        }
     }
 
     pub(crate) fn has_several_gateways(&self) -> bool {
@@ -178,7 +188,14 @@ impl ForcedSnat {
 
 impl RouterPort {
     /// Reads a port. `None`: its MAC address is invalid, and OVN ignores the port.
-    pub(super) fn new(uuid: Uuid, row: &nb::LogicalRouterPort, router: RouterId) -> Option<Self> {
+    ///
+    /// `active`: the chassis of a gateway port.
+    pub(super) fn new(
+        uuid: Uuid,
+        row: &nb::LogicalRouterPort,
+        router: RouterId,
+        active: Option<&str>,
+    ) -> Option<Self> {
         let mac = Mac::parse(row.mac.trim())?;
         let parsed: Vec<_> = row.networks.iter().filter_map(|text| Prefix::parse(text)).collect();
         let (mut networks, others): (Vec<_>, Vec<_>) =
@@ -201,6 +218,7 @@ impl RouterPort {
             link: if is_remote { Link::Remote } else { Link::Missing },
             switch_ports: 0,
             is_overlay: false,
+            active_chassis: active.map(str::to_owned),
             route_table: row.options.get("route_table").cloned(),
             binding: Binding::new(&row.options, &row.external_ids),
         })

@@ -6,10 +6,10 @@ use foldhash::fast::RandomState;
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{
     Acl, AddressSet, Bfd, ChassisTemplateVar, DhcpOptions, Dns, ForwardingGroup, GatewayChassis,
-    LoadBalancer, LoadBalancerGroup, LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy,
-    LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort,
-    LogicalSwitchPortHealthCheck, Nat, NbGlobal, NetworkFunction, NetworkFunctionGroup, PortGroup,
-    QoS, StaticMacBinding,
+    HaChassis, HaChassisGroup, LoadBalancer, LoadBalancerGroup, LoadBalancerHealthCheck,
+    LogicalRouter, LogicalRouterPolicy, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
+    LogicalSwitchPort, LogicalSwitchPortHealthCheck, Nat, NbGlobal, NetworkFunction,
+    NetworkFunctionGroup, PortGroup, QoS, StaticMacBinding,
 };
 use patchbay_schemas::typed::{Ref, TableRow};
 use uuid::Uuid;
@@ -73,6 +73,8 @@ pub(super) struct Tables {
     pub(super) functions: Rows<NetworkFunction>,
     pub(super) function_groups: Rows<NetworkFunctionGroup>,
     pub(super) gateway_chassis: Rows<GatewayChassis>,
+    pub(super) ha_chassis: Rows<HaChassis>,
+    pub(super) ha_chassis_groups: Rows<HaChassisGroup>,
     pub(super) health_checks: Rows<LoadBalancerHealthCheck>,
     pub(super) load_balancers: Rows<LoadBalancer>,
     pub(super) load_balancer_groups: Rows<LoadBalancerGroup>,
@@ -103,6 +105,8 @@ impl Tables {
             functions: Rows::read(snapshot, notes),
             function_groups: Rows::read(snapshot, notes),
             gateway_chassis: Rows::read(snapshot, notes),
+            ha_chassis: Rows::read(snapshot, notes),
+            ha_chassis_groups: Rows::read(snapshot, notes),
             health_checks: Rows::read(snapshot, notes),
             load_balancers: Rows::read(snapshot, notes),
             load_balancer_groups: Rows::read(snapshot, notes),
@@ -171,6 +175,16 @@ impl Tables {
 }
 
 impl Tables {
+    /// The chassis that has a gateway port while all chassis work. `None`: the port has none.
+    pub(super) fn active_chassis<'a>(&'a self, port: &'a LogicalRouterPort) -> Option<&'a str> {
+        let group = port.ha_chassis_group.and_then(|group| self.ha_chassis_groups.get(group));
+        let members = group.into_iter().flat_map(|group| self.ha_chassis.of(&group.ha_chassis));
+        let of_group = members.map(|(_, row)| (row.priority, row.chassis_name.as_str()));
+        let own = self.gateway_chassis.of(&port.gateway_chassis);
+        let of_port = own.map(|(_, row)| (row.priority, row.chassis_name.as_str()));
+        Some(of_group.chain(of_port).max_by_key(|(priority, _)| *priority)?.1)
+    }
+
     /// `true` if the variables of templates are not the same on all chassis.
     pub(super) fn has_different_variables(&self) -> bool {
         let mut rows = self.template_variables.iter().map(|(_, row)| &row.variables);

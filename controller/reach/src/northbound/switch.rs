@@ -87,6 +87,8 @@ pub(crate) struct SwitchPort {
     pub(crate) mac_lookup: MacLookup,
     /// Addresses that the port may use. `None`: all.
     pub(crate) security: Option<PortSecurity>,
+    /// 802.1Q tag of packets on the network behind a `localnet` port. `None`: they have none.
+    pub(crate) tag: Option<u16>,
     /// Router port or other switch port behind this port.
     pub(crate) peer: Option<PortId>,
     /// Networks for which the port answers ARP and ND requests, with its MAC address.
@@ -229,6 +231,10 @@ impl SwitchPort {
             is_unknown: is_unknown && !is_deaf,
             mac_lookup,
             security: PortSecurity::new(&row.port_security),
+            tag: row
+                .tag
+                .filter(|_| kind == SwitchPortKind::Outside)
+                .and_then(|tag| tag.try_into().ok()),
             peer: None,
             proxy: row.options.get("arp_proxy").and_then(|text| parse_proxy(text)),
             tracks_router: false,

@@ -1,6 +1,7 @@
 //! Trace of one packet from switch to router to switch, stage by stage.
 
 mod connection;
+mod deployment;
 mod egress;
 mod limits;
 mod lookup;
@@ -15,6 +16,7 @@ mod sender;
 mod switch;
 
 pub(crate) use connection::{Connection, Direction};
+pub(crate) use deployment::{Dependences, Deployment};
 pub(crate) use path::{End, Path};
 pub use path::{Hop, HopKind};
 pub(crate) use sender::Source;
@@ -66,6 +68,9 @@ pub(crate) struct Trace<'a> {
     /// State of the connection. Answers and replies are translated back.
     connection: Connection,
     routers: usize,
+    deployment: Deployment,
+    /// The chassis to which a gateway port has brought the packet. `None`: that of the sender.
+    chassis: Option<&'a str>,
 }
 
 /// Outcome of a trace.
@@ -88,6 +93,7 @@ impl<'a> Trace<'a> {
         packet: Packet,
         path: Path,
         (direction, connection): (Direction, Connection),
+        deployment: Deployment,
     ) -> Traced {
         let mut trace = Self {
             northbound,
@@ -102,6 +108,8 @@ impl<'a> Trace<'a> {
             direction,
             connection,
             routers: 0,
+            deployment,
+            chassis: None,
         };
         let reached = trace.follow(entry);
         let end = trace.judge_answer(reached.clone());

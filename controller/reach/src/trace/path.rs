@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::Dependences;
 use crate::answer::Verdict;
 use crate::northbound::{RowRef, SwitchPortId};
 
@@ -67,6 +68,7 @@ impl End {
 pub(crate) struct Path {
     pub(crate) hops: Vec<Hop>,
     pub(crate) open: Vec<String>,
+    pub(crate) dependences: Dependences,
 }
 
 impl Path {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::connection::Translator;
 use super::{End, Step, Trace};
-use crate::northbound::{LoadBalancer, Route, RouteKind};
+use crate::northbound::{LoadBalancer, Northd, Route, RouteKind};
 use crate::northbound::{Policy, PolicyAction, PolicyHop, Router, RouterPort, RouterPortId, Vip};
 use crate::packet::{ANSWER_TIME_TO_LIVE, IpPacket, Transport};
 
@@ -32,6 +32,7 @@ impl Trace<'_> {
         self.packet.output = None;
         self.packet.is_tracked = false;
         self.admit(router, port, input)?;
+        self.move_to_gateway(router, input);
         self.receive(router, port, is_looped)?;
         self.untranslate(port);
         let destination = self.destination();
@@ -170,7 +171,8 @@ impl Trace<'_> {
         let destination = ip.destination;
         let announced = self.northbound.announced(router).routes(destination);
         let table = port.route_table.as_deref();
-        let routes = router.routes.find(ip, input, table, announced);
+        let routes = router.routes.find(ip, input, table, announced, self.deployment.northd);
+        self.path.dependences.is_by_northd |= router.routes.has_source_fallback;
         let may_be_beaten = routes
             .first()
             .is_none_or(|route| route.kind == RouteKind::Source || !route.prefix.is_host());
@@ -189,7 +191,8 @@ impl Trace<'_> {
             RouteKind::Source => format!("route src-ip {}", first.prefix),
         };
         // OVN's own flow that drops packets without a route has the priority 0, too.
-        if first.kind == RouteKind::Source && first.prefix.length == 0 {
+        let is_stock = self.deployment.northd == Northd::Stock;
+        if is_stock && first.kind == RouteKind::Source && first.prefix.length == 0 {
             self.path
                 .leave_open(format!("{label} on {} counts as little as no route", router.name));
             return Err(self.refuse(router, STAGE, format!("no route to {destination}")));

@@ -86,6 +86,11 @@ impl<'a> Trace<'a> {
         };
         let label = format!("load balancer {}", balancer.label());
         let backends = router.backends(balancer, vip);
+        if !backends.is_empty() && !self.is_at_gateway(router) {
+            let decision = format!("{label} translates on the active gateway only");
+            self.path.router(&router.name, STAGE, Some(balancer.row), decision);
+            return Ok(Translated::default());
+        }
         self.limit_variables(balancer);
         if !router.is_stateless(balancer) {
             self.limit_checks(balancer, vip);

@@ -47,6 +47,7 @@ impl<'a> Trace<'a> {
         if !self.is_reply() && self.redirect(router, next_hop.output)? {
             return Ok(self.enter_again(next_hop.output));
         }
+        self.move_to_gateway(router, next_hop.output);
         self.translate_source(router, input, next_hop, translated)?;
         let destination = self.ip()?.destination;
         let is_external = router.nats.iter().any(|nat| {

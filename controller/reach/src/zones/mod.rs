@@ -140,7 +140,7 @@ impl Zones {
         let (mut zone, mut passage) = (zone, first);
         let mut before = Vec::new();
         loop {
-            let Passage { mut answer, sent } = passage;
+            let Passage { mut answer, sent, .. } = passage;
             let database = self.databases.get(zone);
             let tunnel = database.zip(sent.as_ref()).and_then(|(database, sent)| {
                 connections.insert(zone.to_owned(), sent.connection.clone());
@@ -221,7 +221,7 @@ impl Zones {
                 let replier =
                     Source { address: Some(sent.ip.destination), ..Source::of_port(port) };
                 let transport = sent.ip.transport.reversed();
-                database.trace(&replier, sent.ip.source, transport, state)
+                database.trace(&replier, sent.ip.source, transport, &state)
             }
             _ => return None,
         };

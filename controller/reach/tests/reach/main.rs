@@ -9,4 +9,5 @@ mod limits;
 mod recorded;
 mod support;
 mod virtual_routers;
+mod vpcs;
 mod zones;

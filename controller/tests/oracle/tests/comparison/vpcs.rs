@@ -17,9 +17,7 @@ use patchbay_oracle::{
 use patchbay_ovn_programs::testing::{RealServer, Release};
 use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender};
 use patchbay_reconcile::Cluster;
-use patchbay_schemas::nb::{
-    LoadBalancer, LogicalRouter, LogicalRouterPort, LogicalSwitchPort, Nat,
-};
+use patchbay_schemas::nb::{LoadBalancer, LogicalRouter, LogicalRouterPort, Nat};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 
@@ -80,7 +78,7 @@ struct Outcome {
     /// Next hop of a packet that leaves.
     via: Option<IpAddr>,
     /// VLAN tag of the port by which it leaves.
-    tag: Option<i64>,
+    tag: Option<u16>,
     /// Beginning of the place where the packet ends.
     #[serde(default)]
     at: String,
@@ -143,13 +141,6 @@ impl Central {
         let port = self.port(to.pod.as_deref().unwrap());
         let record = self.cluster.inventory.ips.named(port).unwrap();
         record.spec.v4_ip_address.parse().unwrap()
-    }
-
-    /// VLAN tag of a port.
-    fn tag(&self, port: Option<&str>) -> Option<i64> {
-        let ports = self.snapshot.typed::<LogicalSwitchPort>();
-        let mut ports = ports.iter().map(|row| row.unwrap().1);
-        ports.find(|one| Some(&*one.name) == port)?.tag
     }
 
     fn mac_of(&self, name: &str) -> String {
@@ -267,7 +258,7 @@ fn ask(central: &mut Central, expected: &Expected) -> Option<String> {
         let Expected { id, why, .. } = expected;
         return Some(format!("{id}, because {why}: {expected:?}\n{answer:#?}"));
     }
-    if central.tag(answer.out.as_deref()) != expected.expect.tag {
+    if answer.tag != expected.expect.tag {
         return Some(format!("{expected:?}: another tag"));
     }
     let question = Question { sender, ..question };
