@@ -38,8 +38,9 @@ pub(super) enum Command {
     /// changes, 1 error.
     Plan(Manifests),
     /// Explain for each selected network and each node whether it is connected; if it is not,
-    /// show the reason and the field to correct. Exit status: 0 everything is connected, 2
-    /// something is not, or no network is selected, 1 error.
+    /// show the reason and the field to correct. Of an object of a VPC, show what it specifies, its
+    /// rows, and what stops it. Exit status: 0 everything is connected or in effect, 2 something is
+    /// not, or no network is selected, 1 error.
     Explain(Explain),
     /// Follow the first packet of a connection through the switches and routers of a Northbound
     /// database, and show the row that stops it or the reply. Exit status: 0 the reply arrives, 2 it
@@ -204,11 +205,12 @@ pub(super) struct Explain {
     #[arg(long, value_name = "FILE", conflicts_with = "paths")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// Also read the Northbound database of a zone, and compare its rows with those that the
-    /// connect needs: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without this flag, all rows are
+    /// object needs: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without this flag, all rows are
     /// assumed to exist.
-    #[arg(long, value_name = "REMOTE", requires = "zone")]
+    #[arg(long, value_name = "REMOTE")]
     pub(super) nb: Option<String>,
-    /// The zone of that database: the name of its node.
+    /// The zone of that database: the name of its node. Required with --nb, unless all nodes have
+    /// one database.
     #[arg(long, value_name = "NODE", requires = "nb")]
     pub(super) zone: Option<String>,
     /// Output format.
@@ -227,6 +229,27 @@ pub(super) enum Explained {
     /// A ClusterNetworkConnect.
     #[value(aliases = ["clusternetworkconnect", "clusternetworkconnects"])]
     Cnc,
+    /// A Vpc of Kube-OVN.
+    #[value(aliases = ["vpcs"])]
+    Vpc,
+    /// A Subnet of Kube-OVN.
+    #[value(aliases = ["subnets"])]
+    Subnet,
+    /// An `OvnEip`.
+    #[value(aliases = ["oeip", "ovn-eip", "ovn-eips", "ovneip"])]
+    Eip,
+    /// An `OvnSnatRule`.
+    #[value(aliases = ["osnat", "ovn-snat-rule", "ovn-snat-rules", "ovnsnatrule"])]
+    Snat,
+    /// An `OvnDnatRule`.
+    #[value(aliases = ["odnat", "ovn-dnat-rule", "ovn-dnat-rules", "ovndnatrule"])]
+    Dnat,
+    /// An `OvnFip`.
+    #[value(aliases = ["ofip", "ovn-fip", "ovn-fips", "ovnfip"])]
+    Fip,
+    /// The IP of a pod's port in a Subnet of Kube-OVN.
+    #[value(aliases = ["ips"])]
+    Ip,
 }
 
 #[cfg(feature = "kubernetes")]

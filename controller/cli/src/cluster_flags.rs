@@ -134,7 +134,7 @@ impl ClusterFlags {
     pub(super) fn zone_settings(&self, inventory: &Inventory) -> Result<ClusterSettings, Failure> {
         let settings = self.settings(inventory)?;
         if settings.databases == Databases::Central {
-            let message = "VPCs are known to apply, plan and reach only: this command has no --topology central";
+            let message = "this command has no --topology central, which VPCs need";
             return Err(Failure::Topology(message.to_owned()));
         }
         Ok(settings)

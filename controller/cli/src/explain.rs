@@ -1,4 +1,7 @@
-//! `patchbay explain`: for each selected network and node, whether it is connected, and why not.
+//! `patchbay explain`: for each selected network and node, whether it is connected, and why not; or
+//! what stops an object of a VPC.
+
+mod vpc;
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,7 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{self, Object as _};
 
-use super::args::{self, Database, Explained, Format};
+use super::args::{self, Database, Format};
 use super::console::Console;
 use super::failure::Failure;
 use super::state::{folder, lock_to_read};
@@ -23,12 +26,19 @@ use super::zones::{now, open_zone, report_objects};
 /// nodes, so two zones show all problems.
 const PLANNED_ZONES: usize = 2;
 
-/// Prints the explanation of one object. Returns `true` if all that it selects is connected.
+/// Prints the explanation of one object. Returns `true` if all that it selects is connected, or all
+/// that it specifies is in effect.
 pub(super) async fn explain(
     arguments: &args::Explain,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
-    let Explained::Cnc = arguments.kind;
+    if let Some(kind) = vpc::kind(arguments.kind) {
+        return Box::pin(vpc::explain(kind, arguments, console)).await;
+    }
+    if let (Some(_), None) = (&arguments.nb, &arguments.zone) {
+        let message = "--nb needs --zone: the node whose database it is";
+        return Err(Failure::Arguments(message.to_owned()));
+    }
     let cluster = read_cluster(arguments, console).await?;
     report_objects(&cluster, console)?;
     let name = &*arguments.name;
@@ -62,7 +72,8 @@ pub(super) async fn explain(
     let networks = cluster.networks();
     let Some(explanation) = explain_connect(name, &cluster.inventory, &networks, &views) else {
         let known = cluster.inventory.cluster_network_connects.iter();
-        return Err(Failure::NoSuchConnect {
+        return Err(Failure::NoSuchObject {
+            kind: ClusterNetworkConnect::KIND,
             name: name.to_owned(),
             known: known.map(|(key, _)| key.name.clone()).collect(),
         });

@@ -35,8 +35,8 @@ pub(super) enum Failure {
     State(#[from] StateError),
     #[error("node {zone} not found; the nodes are {}", abbreviate_list(nodes, MAX_LISTED_NAMES))]
     NoSuchZone { zone: String, nodes: Vec<String> },
-    #[error("ClusterNetworkConnect {name} not found; {}", known_names(known))]
-    NoSuchConnect { name: String, known: Vec<String> },
+    #[error("{kind} {name} not found; {}", known_names(kind, known))]
+    NoSuchObject { kind: &'static str, name: String, known: Vec<String> },
     #[error("service {service} has {}; name one with --proto and --port", service_ports(protocols))]
     ServicePort { service: String, protocols: Vec<String> },
     #[error("{unanswered} of {count} questions cannot be asked; see `error` there")]
@@ -142,9 +142,9 @@ fn service_ports(protocols: &[String]) -> String {
     }
 }
 
-fn known_names(names: &[String]) -> String {
+fn known_names(kind: &str, names: &[String]) -> String {
     match names {
-        [] => "there is no ClusterNetworkConnect".to_owned(),
+        [] => format!("there is no {kind}"),
         names => format!("found {}", abbreviate_list(names, MAX_LISTED_NAMES)),
     }
 }

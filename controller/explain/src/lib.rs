@@ -12,6 +12,8 @@
 //!                               -> Explanation
 //! ```
 //!
+//! [`explain_vpc`] explains an object of a VPC in the same way: see its module.
+//!
 //! It is a pure function of objects and zone reports. The caller chooses if the reports come from
 //! databases or are computed from the objects alone.
 
@@ -22,9 +24,11 @@ mod refusals;
 mod rows;
 mod selection;
 mod text;
+mod vpc;
 
 pub use explanation::{
     Explanation, NetworkExplanation, NetworkState, NodeExplanation, NodeIds, RangeCapacity,
     RowWriter, ZoneView, explain,
 };
 pub use reasons::Reason;
+pub use vpc::{VpcExplanation, VpcKind, VpcRow, VpcRowState, VpcState, VpcView, explain_vpc};

@@ -33,6 +33,16 @@ impl Reason {
         Self { message: message.to_string(), object: object.into(), field }
     }
 
+    /// Reason from a text that may begin with the path of a field of the object.
+    pub(super) fn of_text(text: String, object: impl Into<String>) -> Self {
+        let is_field = |head: &&str| head.starts_with("spec") || head.starts_with("metadata.");
+        let split = text.split_once(": ").filter(|(head, _)| is_field(head));
+        match split {
+            Some((field, message)) => Self::new(message, object, Some(field.to_owned())),
+            None => Self::new(text, object, None),
+        }
+    }
+
     /// Reason why a zone has not changed the rows of a connect.
     pub(super) fn of_held(reason: &HeldReason, connect: &str) -> Self {
         let (object, field) = match reason {

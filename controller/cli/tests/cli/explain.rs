@@ -181,7 +181,11 @@ fn missing_objects_are_reported() {
     assert_eq!(explained.code, Some(1));
     assert!(explained.stderr.contains("--zone"), "{}", explained.stderr);
     let explained = run("explain pod c", &[&example()]);
-    assert!(explained.stderr.contains("[possible values: cnc]"), "{}", explained.stderr);
+    assert!(
+        explained.stderr.contains("[possible values: cnc, vpc, subnet"),
+        "{}",
+        explained.stderr
+    );
 }
 
 /// Of one network there are subnets for two of three nodes, and another one has a gateway that is

@@ -7,7 +7,7 @@ use ovsdb_sim::Sim;
 use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl};
 use serde_json::{Value, json};
 
-use crate::command::{Run, example_text, nb_schema, planned_zones, run_on};
+use crate::command::{Run, example_text, nb_schema, planned_zones, run, run_on};
 
 /// What `plan` prints of zones if no row changes.
 const UNCHANGED: &str = "# zone central: rows to insert: 0, to change: 0, to delete: 0\n";
@@ -168,9 +168,76 @@ fn the_topology_follows_from_the_objects() {
     assert_eq!(zone.code, Some(1));
     assert!(zone.stderr.contains("all nodes have one database"), "{}", zone.stderr);
     let explained = run_on("explain cnc blue-green", &tenant);
-    let message = "error: VPCs are known to apply, plan and reach only: this command has no \
-                   --topology central\n";
+    let message = "error: this command has no --topology central, which VPCs need\n";
     assert_eq!((explained.code, &*explained.stderr), (Some(1), message));
+}
+
+#[test]
+fn an_object_is_explained_with_its_rows() {
+    let tenant = text("01-egress");
+    let explained = run_on("explain snat alpha-snat-dev", &tenant).succeeded();
+    insta::assert_snapshot!(explained);
+    let vpc = run_on("explain vpc alpha-vpc -o json", &tenant).succeeded();
+    let json: serde_json::Value = serde_json::from_str(&vpc).unwrap();
+    assert_eq!((&json["state"], &json["rows"][0]["state"]), (&"ready".into(), &"present".into()));
+    let unknown = run_on("explain oeip nope", &tenant);
+    let message = "error: OvnEip nope not found; found alpha-vpc-external\n";
+    assert_eq!((unknown.code, &*unknown.stderr), (Some(1), message));
+    let zone = run_on("explain subnet external --nb unix:/nowhere --zone w1", &tenant);
+    assert!(zone.stderr.contains("all nodes have one database"), "{}", zone.stderr);
+    let without_files = run("explain vpc alpha-vpc", &[]);
+    assert!(without_files.stderr.contains("use --filename"), "{}", without_files.stderr);
+}
+
+#[test]
+fn what_stops_an_object_is_named_with_its_field() {
+    let explained = run_on("explain snat alpha-snat-dev", &text("10-no-gateway-node"));
+    assert_eq!(explained.code, Some(2));
+    insta::assert_snapshot!(explained.stdout);
+    let tagged = run_on("explain eip alpha-vpc-external", &text("11-double-tag"));
+    assert_eq!(tagged.code, Some(2));
+    assert!(tagged.stdout.contains("-> Vlan vlan222: spec.id"), "{}", tagged.stdout);
+}
+
+#[test]
+fn rows_of_a_database_are_compared_with_those_of_the_object() {
+    let server = RealServer::start([nb_schema()]);
+    let tenant = text("01-egress");
+    let on = |command: &str| format!("{command} --nb {}", server.remote());
+    let missing = run_on(&on("explain vpc alpha-vpc"), &tenant);
+    assert_eq!(missing.code, Some(2));
+    let row = "row Logical_Router alpha-vpc is missing: `apply` would insert it";
+    assert!(missing.stdout.contains(row), "{}", missing.stdout);
+    applied(&run_on(&on("apply"), &tenant));
+    run_on(&on("explain vpc alpha-vpc"), &tenant).succeeded();
+    ask(&server, &["lr-policy-del", "alpha-vpc", "1500"]);
+    ask(&server, &["set", "Logical_Router_Port", "alpha-vpc-external", "networks=10.9.9.9/24"]);
+    ask(
+        &server,
+        &[
+            "--id=@r",
+            "create",
+            "Logical_Router_Static_Route",
+            "ip_prefix=10.8.0.0/16",
+            "nexthop=10.0.0.9",
+            "external_ids:owner=Vpc/alpha-vpc",
+            "--",
+            "add",
+            "Logical_Router",
+            "alpha-vpc",
+            "static_routes",
+            "@r",
+        ],
+    );
+    let found = run_on(&on("explain vpc alpha-vpc"), &tenant);
+    assert_eq!(found.code, Some(2));
+    for row in [
+        "row Logical_Router_Policy 1500 ip4.dst == 77.220.68.96/27 is missing",
+        "row Logical_Router_Port alpha-vpc-external is different (networks)",
+        "row Logical_Router_Static_Route 10.8.0.0/16 via 10.0.0.9 is left over",
+    ] {
+        assert!(found.stdout.contains(row), "{row}\nin\n{}", found.stdout);
+    }
 }
 
 #[test]

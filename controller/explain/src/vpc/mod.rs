@@ -1,0 +1,216 @@
+//! Explanation of an object of a VPC: what it specifies, the status and rows that follow, and what
+//! stops it.
+//!
+//! ```text
+//! objects                    -> facts    what the object specifies, and what it has
+//! verdicts about objects,
+//! findings of lint           -> reasons  what stops it, with the object and field to change
+//! rows before and after
+//! a dry run                  -> rows     rows of the object, and those that are not as wanted
+//!                            -> VpcExplanation
+//! ```
+
+mod facts;
+mod reasons;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::BTreeSet;
+
+use patchbay_engine::db::Snapshot;
+use patchbay_lint::{Finding, RULES, Rule, Severity};
+use patchbay_model::ObjectProblem;
+use patchbay_model::vpc::{NatKind, PortRequest};
+use patchbay_resources::conversion::vpc_scene;
+use patchbay_resources::manifests::{Inventory, InventoryKind, Objects};
+use patchbay_resources::object::Object as _;
+use patchbay_resources::object::kube_ovn::{
+    IP, KubeOvnCondition, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, Subnet, Vpc,
+};
+use serde::Serialize;
+
+use super::reasons::Reason;
+
+pub use rows::{VpcRow, VpcRowState};
+
+/// Kinds of objects of VPCs that have an explanation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum VpcKind {
+    /// `Vpc`.
+    Vpc,
+    /// `Subnet`.
+    Subnet,
+    /// `OvnEip`.
+    Eip,
+    /// Rule about an external address.
+    Nat(NatKind),
+    /// `IP` of a pod's port.
+    Ip,
+}
+
+impl VpcKind {
+    /// Kind of the object.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Vpc => Vpc::KIND,
+            Self::Subnet => Subnet::KIND,
+            Self::Eip => OvnEip::KIND,
+            Self::Nat(NatKind::Snat) => OvnSnatRule::KIND,
+            Self::Nat(NatKind::Dnat) => OvnDnatRule::KIND,
+            Self::Nat(NatKind::Fip) => OvnFip::KIND,
+            Self::Ip => IP::KIND,
+        }
+    }
+
+    /// Names of all objects of the kind. Ports that pods request are among those of `IP`s.
+    pub fn names(self, inventory: &Inventory) -> Vec<String> {
+        let names: BTreeSet<String> = match self {
+            Self::Vpc => names_of(&inventory.vpcs),
+            Self::Subnet => names_of(&inventory.subnets),
+            Self::Eip => names_of(&inventory.ovn_eips),
+            Self::Nat(NatKind::Snat) => names_of(&inventory.ovn_snat_rules),
+            Self::Nat(NatKind::Dnat) => names_of(&inventory.ovn_dnat_rules),
+            Self::Nat(NatKind::Fip) => names_of(&inventory.ovn_fips),
+            Self::Ip => {
+                let requests = vpc_scene(inventory).objects.requests;
+                let mut names = names_of(&inventory.ips);
+                names.extend(requests.iter().map(PortRequest::port));
+                names
+            }
+        };
+        names.into_iter().collect()
+    }
+
+    /// Conditions of an object of the kind.
+    fn conditions(self, inventory: &Inventory, name: &str) -> Vec<KubeOvnCondition> {
+        macro_rules! of {
+            ($objects:ident) => {{
+                let object = inventory.$objects.named(name);
+                object.and_then(|object| Some(object.status.as_ref()?.conditions.clone()))
+            }};
+        }
+        let found = match self {
+            Self::Vpc => of!(vpcs),
+            Self::Subnet => of!(subnets),
+            Self::Eip => of!(ovn_eips),
+            Self::Nat(NatKind::Snat) => of!(ovn_snat_rules),
+            Self::Nat(NatKind::Dnat) => of!(ovn_dnat_rules),
+            Self::Nat(NatKind::Fip) => of!(ovn_fips),
+            Self::Ip => None,
+        };
+        found.unwrap_or_default()
+    }
+}
+
+fn names_of<T: InventoryKind>(objects: &Objects<T>) -> BTreeSet<String> {
+    objects.iter().map(|(key, _)| key.name.clone()).collect()
+}
+
+/// State of an object of a VPC.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum VpcState {
+    /// Everything that it specifies is in effect.
+    Ready,
+    /// Some of it is.
+    Partly,
+    /// Nothing is.
+    NotReady,
+}
+
+/// Explanation of an object of a VPC.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VpcExplanation {
+    /// Kind and name of the object.
+    pub object: String,
+    /// State of the object.
+    pub state: VpcState,
+    /// What the object specifies, and what it has, one sentence each.
+    pub facts: Vec<String>,
+    /// Conditions of the status, one sentence each.
+    pub conditions: Vec<String>,
+    /// Reasons why something of it is not in effect.
+    pub reasons: Vec<Reason>,
+    /// Rows of the object.
+    pub rows: Vec<VpcRow>,
+    /// Notices that do not prevent anything.
+    pub notices: Vec<String>,
+}
+
+/// What is known of an object beside the inventory.
+#[derive(Clone, Copy, Debug)]
+pub struct VpcView<'a> {
+    /// Findings about the manifests.
+    pub findings: &'a [Finding],
+    /// Problems of the dry run.
+    pub problems: &'a [ObjectProblem],
+    /// Rows of the database. `None`: it was not read.
+    pub before: Option<&'a Snapshot>,
+    /// Rows after the dry run.
+    pub after: &'a Snapshot,
+}
+
+impl VpcExplanation {
+    /// `true` if everything that the object specifies is in effect.
+    pub fn is_ready(&self) -> bool {
+        self.state == VpcState::Ready
+    }
+}
+
+/// Explains an object of an inventory whose objects have their addresses and status. `None`: there is
+/// no such object.
+pub fn explain_vpc(
+    kind: VpcKind,
+    name: &str,
+    inventory: &Inventory,
+    view: VpcView<'_>,
+) -> Option<VpcExplanation> {
+    kind.names(inventory).iter().find(|known| *known == name)?;
+    let scene = vpc_scene(inventory);
+    let cause = reasons::Causes::of(kind, name, inventory, &scene);
+    let mut found = cause.found;
+    let own = view.problems.iter().filter(|problem| {
+        let object = &problem.object;
+        (&*object.kind, &*object.name) == (kind.as_str(), name)
+    });
+    found.extend(own.map(|one| Reason::of_text(one.problem.to_string(), object(kind, name))));
+    let mut notices = cause.notices;
+    let owner = format!("{}/{name}", kind.as_str());
+    for finding in view.findings.iter().filter(|finding| cause.objects.contains(&finding.object)) {
+        // Rules after whose violation nothing flows, while all objects look ready.
+        let mut rules = RULES.iter().filter(|rule| rule.id == finding.rule);
+        let stops = finding.severity == Severity::Error && !rules.any(Rule::can_be_silenced);
+        // Facts about other objects are in their own explanations.
+        let is_foreign = finding.severity == Severity::Note && finding.object != owner;
+        if stops {
+            found.insert(reasons::of_finding(finding));
+        } else if !is_foreign {
+            notices.push(reasons::notice(finding));
+        }
+    }
+    let rows = rows::of(&owner, view.before, view.after);
+    let is_there = |row: &VpcRow| row.state == VpcRowState::Present;
+    let state = match (found.is_empty(), rows.iter().all(is_there)) {
+        (true, true) => VpcState::Ready,
+        _ if rows.iter().any(is_there) => VpcState::Partly,
+        _ => VpcState::NotReady,
+    };
+    let conditions = kind.conditions(inventory, name);
+    Some(VpcExplanation {
+        object: object(kind, name),
+        state,
+        facts: facts::of(kind, name, inventory, &scene),
+        conditions: conditions.iter().map(facts::condition).collect(),
+        reasons: found.into_iter().collect(),
+        rows,
+        notices,
+    })
+}
+
+/// Kind and name of an object.
+fn object(kind: VpcKind, name: &str) -> String {
+    format!("{} {name}", kind.as_str())
+}

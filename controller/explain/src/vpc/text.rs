@@ -1,0 +1,66 @@
+//! Text of an explanation.
+
+use std::fmt::{self, Display, Formatter};
+
+use patchbay_model::printable::printable;
+
+use super::{VpcExplanation, VpcRow, VpcRowState, VpcState};
+
+/// Maximum length of a line, in bytes.
+const MAX_LINE_BYTES: usize = 2_000;
+/// Maximum number of rows in the text. The others are counted.
+const MAX_ROWS: usize = 40;
+
+/// Writes one line, whatever texts from outside are in it.
+macro_rules! line {
+    ($f:expr, $($arguments:tt)+) => {
+        writeln!($f, "{}", printable(&format!($($arguments)+), MAX_LINE_BYTES))
+    };
+}
+
+impl Display for VpcExplanation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            VpcState::Ready => "ready",
+            VpcState::Partly => "ready in parts",
+            VpcState::NotReady => "NOT ready",
+        };
+        line!(f, "{}: {state}", self.object)?;
+        for fact in &self.facts {
+            line!(f, "  {fact}")?;
+        }
+        for condition in &self.conditions {
+            line!(f, "  condition {condition}")?;
+        }
+        for reason in &self.reasons {
+            line!(f, "  not in effect: {reason}")?;
+        }
+        for notice in &self.notices {
+            line!(f, "  note: {notice}")?;
+        }
+        // Rows that are not as wanted come first, because the list is cut.
+        let (present, others): (Vec<&VpcRow>, Vec<&VpcRow>) =
+            self.rows.iter().partition(|row| row.state == VpcRowState::Present);
+        for row in others.iter().chain(&present).take(MAX_ROWS) {
+            line!(f, "  row {row}")?;
+        }
+        match self.rows.len().saturating_sub(MAX_ROWS) {
+            0 => Ok(()),
+            more => line!(f, "  {more} more rows"),
+        }
+    }
+}
+
+impl Display for VpcRow {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.table, self.row)?;
+        match &self.state {
+            VpcRowState::Present => Ok(()),
+            VpcRowState::Missing => f.write_str(" is missing: `apply` would insert it"),
+            VpcRowState::Different(columns) => {
+                write!(f, " is different ({}): `apply` would change it", columns.join(", "))
+            }
+            VpcRowState::LeftOver => f.write_str(" is left over: `apply` would delete it"),
+        }
+    }
+}
