@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_rows::{Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table, table_row};
 use patchbay_schemas::nb::{
-    Acl, AclAction, AclDirection, AclSeverity, AddressSet, GatewayChassis, LoadBalancer,
-    LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
+    Acl, AclAction, AclDirection, AclSeverity, AddressSet, DhcpOptions, GatewayChassis,
+    LoadBalancer, LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
     LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NatType,
 };
 use patchbay_schemas::typed::Field;
@@ -37,6 +37,8 @@ pub(super) const MAC_BINDING_AGE: &str = "mac_binding_age_threshold";
 pub(super) const DYNAMIC_NEIGHBORS: &str = "dynamic_neigh_routers";
 /// Option of a router: neighbors are learned from all ARP requests. Default: `true`.
 pub(super) const LEARN_FROM_REQUESTS: &str = "always_learn_from_arp_request";
+/// External id of DHCP options: subnet or port, and the IP family.
+pub(super) const DHCP_ID: &str = "dhcp";
 /// Option of a router port: route table of packets that come in there.
 pub(super) const ROUTE_TABLE: &str = "route_table";
 
@@ -56,6 +58,8 @@ table_row! {
         mac: String,
         networks: BTreeSet<String>,
         peer: Option<String>,
+        ipv6_prefix: BTreeSet<String>,
+        ipv6_ra_configs: BTreeMap<String, String>,
         options: BTreeMap<String, String>,
         external_ids: BTreeMap<String, String>,
     }
@@ -178,6 +182,7 @@ pub(super) struct Tables {
     pub(super) switches: Table<SwitchRow>,
     pub(super) switch_ports: Table<SwitchPortRow>,
     pub(super) acls: Table<AclRow>,
+    pub(super) dhcp: Table<DhcpOptions>,
     pub(super) nats: Table<NatTableRow>,
     pub(super) balancers: Table<BalancerRow>,
     pub(super) vpc_balancers: Table<VpcBalancerRow>,
@@ -191,6 +196,8 @@ pub(super) struct Tables {
     pub(super) ports_of_switch: Holding,
     pub(super) balancers_of_switch: Holding,
     pub(super) acls_of_switch: Holding,
+    pub(super) dhcp_v4_of_port: Holding,
+    pub(super) dhcp_v6_of_port: Holding,
     pub(super) port_of_nat: Holding,
 }
 
@@ -210,7 +217,7 @@ impl Tables {
             .table(by_name)
             .shared()
             .own_keys(&[ROUTE_TABLE])
-            .own_columns(&["peer"])
+            .own_columns(&["peer", "ipv6_prefix", "ipv6_ra_configs"])
             .owned_by(owner)
             .phases(phases)
             .declare();
@@ -239,6 +246,8 @@ impl Tables {
             .owned_by(owner)
             .phases(guards)
             .declare();
+        let dhcp =
+            layout.table(Identity::ExternalId(DHCP_ID)).owned_by(owner).phases(phases).declare();
         let nats = layout
             .table(Identity::InHolder(&["type", "external_ip", "logical_ip"]))
             .owned_by(owner)
@@ -274,6 +283,16 @@ impl Tables {
                 column(LogicalSwitch::LOAD_BALANCER),
                 vpc_balancers,
             ),
+            dhcp_v4_of_port: layout.holding(
+                switch_ports,
+                column(LogicalSwitchPort::DHCPV4_OPTIONS),
+                dhcp,
+            ),
+            dhcp_v6_of_port: layout.holding(
+                switch_ports,
+                column(LogicalSwitchPort::DHCPV6_OPTIONS),
+                dhcp,
+            ),
             acls_of_switch: layout.holding(switches, column(LogicalSwitch::ACLS), acls),
             port_of_nat: layout.holding(nats, column(Nat::GATEWAY_PORT), router_ports),
             routers,
@@ -284,6 +303,7 @@ impl Tables {
             switches,
             switch_ports,
             acls,
+            dhcp,
             nats,
             balancers,
             vpc_balancers,

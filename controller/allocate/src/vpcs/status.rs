@@ -403,10 +403,13 @@ fn problems(inventory: &Inventory, scene: &VpcScene, nats: &Nats) -> Vec<Problem
         }
     }
     for request in &scene.objects.requests {
+        let PodKey { namespace, name } = &request.pod;
+        let pod = ObjectKey::namespaced(&**namespace, &**name);
         if let Err(problem) = scene.subnet_of(request) {
-            let PodKey { namespace, name } = &request.pod;
-            let pod = ObjectKey::namespaced(&**namespace, &**name);
             problems.add::<Pod>(&pod, &problem);
+        }
+        for problem in &request.problems {
+            problems.add::<Pod>(&pod, problem);
         }
     }
     problems.found

@@ -6,8 +6,6 @@ use patchbay_resources::object::kube_ovn::{SubnetSpec, VpcSpec};
 /// Fields of a subnet from which rows would follow.
 pub(super) fn of_subnet(spec: &SubnetSpec) -> Vec<FieldProblem> {
     let fields = [
-        ("enableDHCP", spec.enable_dhcp),
-        ("enableIPv6RA", spec.enable_ipv6_ra),
         ("u2oInterconnection", spec.u2o_interconnection),
         ("vips", !spec.vips.is_empty()),
         ("enableMulticastSnoop", spec.enable_multicast_snoop),

@@ -5,6 +5,7 @@
 
 mod acl;
 mod attachment;
+mod dhcp;
 mod eip;
 mod nat;
 mod node;
@@ -19,6 +20,7 @@ mod wiring;
 
 pub use acl::{AclFlow, AclReason, AclVerdict, SubnetAcl};
 pub use attachment::{KUBE_OVN_PLUGIN, KubeOvnConfig, KubeOvnConfigError};
+pub use dhcp::DhcpOptions;
 pub use eip::{Eip, EipKind};
 pub use nat::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
 pub use node::{CHASSIS, GATEWAY_NODE, TUNNEL_INTERFACE, VpcNode};
@@ -27,9 +29,10 @@ pub use problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
 pub use provider::{AttachmentProvider, SubnetProvider};
 pub use router::{ExternalSubnets, Peering, PolicyAction, PolicyRoute, StaticRoute, Vpc};
 pub use scene::{Connection, PortRequest, VpcObjects, VpcPort, VpcScene, VpcVlan};
-pub use subnet::{SubnetNet, VpcSubnet};
+pub use subnet::{SubnetDhcp, SubnetNet, VpcSubnet};
 pub use wiring::{
-    ExternalPort, Localnet, NatRow, WiredEip, WiredNat, WiredPort, WiredRouter, WiredSubnet,
+    ExternalPort, Localnet, NatRow, PortDhcp, WiredDhcp, WiredEip, WiredNat, WiredPort,
+    WiredRouter, WiredSubnet,
 };
 
 /// Name of the default VPC, which Kube-OVN makes.

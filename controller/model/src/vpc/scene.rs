@@ -11,15 +11,17 @@ use crate::FieldProblem;
 use crate::arithmetic::overlap;
 use crate::pod::PodKey;
 
+use super::dhcp::DhcpOptions;
 use super::eip::{Eip, EipKind};
 use super::nat::{NatKey, NatRule};
 use super::node::VpcNode;
 use super::problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
 use super::router::{ExternalSubnets, Vpc};
 use super::scene_nat;
-use super::subnet::VpcSubnet;
+use super::subnet::{SubnetNet, VpcSubnet};
 use super::wiring::{
-    ExternalPort, Localnet, WiredEip, WiredNat, WiredPort, WiredRouter, WiredSubnet,
+    ExternalPort, Localnet, PortDhcp, WiredDhcp, WiredEip, WiredNat, WiredPort, WiredRouter,
+    WiredSubnet,
 };
 use super::{DEFAULT_EXTERNAL_SUBNET, DEFAULT_VPC};
 
@@ -51,6 +53,12 @@ pub struct PortRequest {
     pub mac: Option<String>,
     /// `true`: the port may send with its own addresses only.
     pub has_port_security: bool,
+    /// DHCP options of the port alone. `None`: those of the subnet.
+    pub dhcp_v4: Option<DhcpOptions>,
+    /// DHCP options of the port alone, for IPv6. `None`: those of the subnet.
+    pub dhcp_v6: Option<DhcpOptions>,
+    /// Annotations that cannot be used, and are left out.
+    pub problems: Vec<FieldProblem>,
 }
 
 impl PortRequest {
@@ -323,6 +331,8 @@ impl VpcScene {
                 has_load_balancers: subnet.has_load_balancers,
                 route_table: subnet.route_table.clone(),
                 acls: subnet.acls.clone(),
+                dhcp: subnet_dhcp(subnet),
+                advertised: subnet.advertised.clone(),
             };
             (name, switch)
         })
@@ -346,6 +356,7 @@ impl VpcScene {
                 is_in_default_vpc: &*subnet.vpc == DEFAULT_VPC,
                 addresses: port_addresses(&port.mac, &port.addresses),
                 has_port_security: request.has_port_security,
+                dhcp: port_dhcp(subnet, request, &port.addresses),
             };
             Some((name, wired))
         })
@@ -393,6 +404,33 @@ impl VpcScene {
 /// external address of the port has this name, too.
 pub(super) fn port_name(vpc: &str, other: &str) -> String {
     format!("{vpc}-{other}")
+}
+
+/// DHCP options of a subnet, for each of its ranges.
+fn subnet_dhcp(subnet: &VpcSubnet) -> Vec<WiredDhcp> {
+    let options = subnet.dhcp.as_ref();
+    let nets = options
+        .into_iter()
+        .flat_map(|options| subnet.nets.iter().map(move |net| (net, options.of(net))));
+    nets.map(|(net, options)| wired_dhcp(subnet, net, options)).collect()
+}
+
+fn wired_dhcp(subnet: &VpcSubnet, net: &SubnetNet, options: &DhcpOptions) -> WiredDhcp {
+    let options = options.complete(&subnet.name, net, subnet.mtu);
+    WiredDhcp { net: net.net, options }
+}
+
+/// DHCP options of a port, for each of its addresses.
+fn port_dhcp(subnet: &VpcSubnet, request: &PortRequest, addresses: &[IpAddr]) -> Vec<PortDhcp> {
+    let has_address = |net: &&SubnetNet| addresses.iter().any(|address| net.net.contains(address));
+    let of_net = |net: &SubnetNet| {
+        let own = if net.net.addr().is_ipv4() { &request.dhcp_v4 } else { &request.dhcp_v6 };
+        match own {
+            Some(own) => Some(PortDhcp::Own(wired_dhcp(subnet, net, own))),
+            None => subnet.dhcp.as_ref().map(|_| PortDhcp::Subnet(net.net)),
+        }
+    };
+    subnet.nets.iter().filter(has_address).filter_map(of_net).collect()
 }
 
 /// Addresses with the lengths of the ranges of a subnet.

@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use crate::arithmetic::nth_address;
 
 use super::acl::SubnetAcl;
+use super::dhcp::DhcpOptions;
 use super::pool::AddressRange;
 use super::provider::SubnetProvider;
 use crate::FieldProblem;
@@ -39,6 +40,12 @@ pub struct VpcSubnet {
     pub is_private: bool,
     /// ACLs of the switch.
     pub acls: Vec<SubnetAcl>,
+    /// DHCP options of machines. `None`: OVN does not answer their requests.
+    pub dhcp: Option<SubnetDhcp>,
+    /// Router advertisements. `None`: none.
+    pub advertised: Option<DhcpOptions>,
+    /// MTU of machines that get options by DHCP.
+    pub mtu: i64,
     /// Entries that cannot be used, and are left out.
     pub problems: Vec<FieldProblem>,
     /// Position among the objects: of two subnets with one address, the first one has it.
@@ -54,6 +61,22 @@ impl VpcSubnet {
     /// `true` if the router of the VPC has a port in the subnet that machines use as gateway.
     pub fn has_router_port(&self) -> bool {
         (!self.is_underlay() || self.has_logical_gateway) && !self.nets.is_empty()
+    }
+}
+
+/// DHCP options of a subnet, as its object has them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SubnetDhcp {
+    /// Options of `DHCPv4`.
+    pub v4: DhcpOptions,
+    /// Options of `DHCPv6`.
+    pub v6: DhcpOptions,
+}
+
+impl SubnetDhcp {
+    /// Options for a range.
+    pub fn of(&self, net: &SubnetNet) -> &DhcpOptions {
+        if net.net.addr().is_ipv4() { &self.v4 } else { &self.v6 }
     }
 }
 

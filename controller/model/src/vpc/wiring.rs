@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use crate::pod::PodKey;
 
 use super::acl::SubnetAcl;
+use super::dhcp::DhcpOptions;
 use super::nat::ForwardedPort;
 use super::router::{Peering, PolicyRoute, StaticRoute};
 use super::subnet::SubnetNet;
@@ -58,6 +59,28 @@ pub struct WiredSubnet {
     pub route_table: String,
     /// ACLs.
     pub acls: Vec<SubnetAcl>,
+    /// DHCP options of machines, at most one of each family.
+    pub dhcp: Vec<WiredDhcp>,
+    /// Router advertisements of the router's port. `None`: none.
+    pub advertised: Option<DhcpOptions>,
+}
+
+/// DHCP options for machines with addresses of a range.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct WiredDhcp {
+    /// The range.
+    pub net: IpNet,
+    /// All options.
+    pub options: DhcpOptions,
+}
+
+/// DHCP options of a port.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PortDhcp {
+    /// Those of the subnet, for a range of the family.
+    Subnet(IpNet),
+    /// Those of the port alone.
+    Own(WiredDhcp),
 }
 
 /// Port towards a physical network.
@@ -108,6 +131,8 @@ pub struct WiredPort {
     pub addresses: String,
     /// `true`: the port may send with its own addresses only.
     pub has_port_security: bool,
+    /// DHCP options, at most one of each family.
+    pub dhcp: Vec<PortDhcp>,
 }
 
 /// Port of a node on an external subnet.

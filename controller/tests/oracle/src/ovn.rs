@@ -107,6 +107,14 @@ impl Ovn {
         insert_learned(server, &known);
         Self { northd, trace: TraceServer::start(release, &server.remote()) }
     }
+
+    /// Warnings and errors of ovn-northd.
+    ///
+    /// # Panics
+    /// Its log cannot be read.
+    pub fn warnings(&self) -> Vec<String> {
+        self.northd.warnings()
+    }
 }
 
 /// Adds the chassis that the rows of ports and routers name to the Southbound database, as their

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use patchbay_model::vpc::{WiredEip, WiredPort};
 use patchbay_rows::PartRows;
 
-use super::ids;
+use super::{dhcp, ids};
 use crate::capability::{POD, Vpcs};
 use crate::part::Part;
 use crate::tables::SwitchPortRow;
@@ -32,7 +32,12 @@ pub(crate) fn put(
         external_ids,
         ..SwitchPortRow::default()
     };
-    rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &*port.subnet);
+    let options = dhcp::put_of_port(of, (part, name), port, rows);
+    let mut added = rows.put(of.tables.switch_ports, &row);
+    added.held_by(of.tables.ports_of_switch, &*port.subnet);
+    for (holding, options) in options {
+        added.holds(holding, options);
+    }
 }
 
 /// Adds the port of a node.

@@ -145,8 +145,8 @@ fn put_peering(
         name: name.into(),
         networks: peering.networks.iter().map(|net| format_net(*net)).collect(),
         peer: Some(router_port(&peering.remote, vpc)),
-        options: BTreeMap::new(),
         external_ids: ids(part, [("lr", vpc)]),
+        ..RouterPortRow::default()
     };
     rows.put(of.tables.router_ports, &row).held_by(of.tables.ports_of_router, &**vpc);
 }
@@ -162,9 +162,8 @@ fn put_external(
         name: name.as_str().into(),
         mac: port.mac.to_string(),
         networks: port.networks.iter().map(|net| format_net(*net)).collect(),
-        peer: None,
-        options: BTreeMap::new(),
         external_ids: ids(part, [("lr", vpc)]),
+        ..RouterPortRow::default()
     };
     rows.put(of.tables.router_ports, &row).held_by(of.tables.ports_of_router, &**vpc);
     let first = FIRST_CHASSIS_PRIORITY.max(port.chassis.len());

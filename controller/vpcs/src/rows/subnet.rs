@@ -11,7 +11,7 @@ use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::LogicalRouterPolicyAction;
 
 use super::router::{balancer_names, kept_mac, overlay_set};
-use super::{acl, ids, map, router_port, router_side};
+use super::{acl, dhcp, ids, map, router_port, router_side};
 use crate::capability::Vpcs;
 use crate::part::Part;
 use crate::tables::{PolicyRow, ROUTE_TABLE, RouterPortRow, SwitchPortRow, SwitchRow};
@@ -42,6 +42,7 @@ pub(crate) fn put(
         switch.holds(of.tables.balancers_of_switch, balancer);
     }
     acl::put_of_subnet(of, (part, name), subnet, reader, rows);
+    dhcp::put_of_subnet(of, (part, name), &subnet.dhcp, rows);
     put_localnet(of, (part, name), subnet, rows);
     if !subnet.has_router_port {
         return;
@@ -125,11 +126,14 @@ fn put_router_port(
     if !subnet.route_table.is_empty() {
         options.insert(ROUTE_TABLE.to_owned(), subnet.route_table.clone());
     }
+    let advertised = subnet.advertised.as_ref();
     let row = RouterPortRow {
         name: port.as_str().into(),
         mac: kept_mac(of, &port, reader).or_else(|| gateway_mac(gateways)).unwrap_or_default(),
         networks: subnet.nets.iter().map(|net| format_net(net.gateway_net())).collect(),
         peer: None,
+        ipv6_prefix: advertised.map(|_| prefix_lengths(subnet)).unwrap_or_default(),
+        ipv6_ra_configs: advertised.map(|of| of.0.clone()).unwrap_or_default(),
         options,
         external_ids: ids(part, [("lr", &subnet.vpc)]),
     };
@@ -143,4 +147,10 @@ fn put_router_port(
         ..SwitchPortRow::default()
     };
     rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &**name);
+}
+
+/// Lengths of the ranges of IPv6, which Kube-OVN writes beside router advertisements.
+fn prefix_lengths(subnet: &WiredSubnet) -> BTreeSet<String> {
+    let nets = subnet.nets.iter().filter(|net| net.net.addr().is_ipv6());
+    nets.map(|net| net.net.prefix_len().to_string()).collect()
 }

@@ -4,6 +4,7 @@
 
 mod acls;
 mod changes;
+mod dhcp;
 mod recorded;
 mod refused;
 mod world;

@@ -166,13 +166,13 @@ fn fields_without_effect_are_named() {
         problems(
             (
                 "spec: {vpc: alpha-vpc,",
-                "spec: {u2oInterconnection: true, enableDHCP: true, vpc: alpha-vpc,"
+                "spec: {u2oInterconnection: true, enableMulticastSnoop: true, vpc: alpha-vpc,"
             ),
             ""
         ),
         [
-            "Subnet alpha-subnet: spec.enableDHCP: not supported yet: no row follows from it",
             "Subnet alpha-subnet: spec.u2oInterconnection: not supported yet: no row follows from it",
+            "Subnet alpha-subnet: spec.enableMulticastSnoop: not supported yet: no row follows from it",
         ]
     );
 }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_model::vpc::{
-    AttachmentProvider, KubeOvnConfig, PortProblem, PortRequest, SubnetProvider,
+    AttachmentProvider, DhcpOptions, KubeOvnConfig, PortProblem, PortRequest, SubnetProvider,
 };
-use patchbay_model::{NetworkSelection, Pod};
+use patchbay_model::{FieldProblem, IpFamily, NetworkSelection, Pod};
 
 use crate::conversion::pod;
 use crate::manifests::{Inventory, ObjectKey};
@@ -104,6 +104,18 @@ fn request(
             }
         }
     }
+    let mut problems = Vec::new();
+    let mut options = |name: &str, family| {
+        let (key, text) = annotation(name)?;
+        Some(DhcpOptions::read(
+            &FieldProblem::of_annotation(&key, "").field,
+            &text,
+            family,
+            &mut problems,
+        ))
+    };
+    let dhcp_v4 = options("dhcp-v4-options", IpFamily::V4);
+    let dhcp_v6 = options("dhcp-v6-options", IpFamily::V6);
     let is_true = |value: Option<(String, String)>| value.is_some_and(|(_, value)| value == "true");
     PortRequest {
         pod: pod.key.clone(),
@@ -112,6 +124,9 @@ fn request(
         wishes,
         mac: annotation("mac_address").map(|(_, mac)| mac.to_ascii_lowercase()),
         has_port_security: is_true(annotation("port_security")),
+        dhcp_v4,
+        dhcp_v6,
+        problems,
         provider,
     }
 }

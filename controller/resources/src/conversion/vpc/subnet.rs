@@ -1,10 +1,11 @@
 //! Subnets, from their objects.
 
 use ipnet::{IpNet, Ipv4Net};
-use patchbay_model::FieldProblem;
 use patchbay_model::vpc::{
-    AddressRange, DEFAULT_VPC, SubnetAcl, SubnetNet, SubnetProvider, VpcSubnet,
+    AddressRange, DEFAULT_VPC, DhcpOptions, SubnetAcl, SubnetDhcp, SubnetNet, SubnetProvider,
+    VpcSubnet,
 };
+use patchbay_model::{FieldProblem, IpFamily};
 
 use super::expression;
 use crate::manifests::Inventory;
@@ -13,6 +14,16 @@ use crate::object::kube_ovn::{Subnet, SubnetSpec};
 
 /// Subnet of the nodes in the default VPC, as Kube-OVN names it.
 const NODE_SUBNET: &str = "join";
+/// MTU of Ethernet.
+const ETHERNET_MTU: i64 = 1500;
+/// Bytes that Geneve adds to a frame, as Kube-OVN counts them.
+const TUNNEL_HEADER_BYTES: i64 = 100;
+/// Least MTU of IPv4 (RFC 791).
+const MIN_MTU_V4: i64 = 68;
+/// Least MTU of IPv6 (RFC 8200).
+const MIN_MTU_V6: i64 = 1280;
+/// Limit of the option `mtu`.
+const MAX_MTU: i64 = u16::MAX as i64;
 /// Range of the nodes without an object of the subnet: Kube-OVN's default.
 const DEFAULT_NODE_RANGE: IpNet =
     IpNet::V4(Ipv4Net::new_assert(std::net::Ipv4Addr::new(100, 64, 0, 0), 16));
@@ -61,6 +72,9 @@ pub(super) fn subnet(
         route_table: spec.route_table.clone(),
         is_private: spec.private,
         acls: acls(spec, &nets, nodes, &mut problems),
+        dhcp: dhcp(spec, &mut problems),
+        advertised: advertised(spec, &nets, &mut problems),
+        mtu: mtu(spec, &nets, &mut problems),
         nets,
         problems,
         position,
@@ -102,6 +116,51 @@ fn acls(
         }
     }
     acls
+}
+
+fn dhcp(spec: &SubnetSpec, problems: &mut Vec<FieldProblem>) -> Option<SubnetDhcp> {
+    spec.enable_dhcp.then(|| {
+        let (v4, v6) = (&spec.dhcp_v4_options, &spec.dhcp_v6_options);
+        SubnetDhcp {
+            v4: DhcpOptions::read("spec.dhcpV4Options", v4, IpFamily::V4, problems),
+            v6: DhcpOptions::read("spec.dhcpV6Options", v6, IpFamily::V6, problems),
+        }
+    })
+}
+
+fn advertised(
+    spec: &SubnetSpec,
+    nets: &[SubnetNet],
+    problems: &mut Vec<FieldProblem>,
+) -> Option<DhcpOptions> {
+    if !spec.enable_ipv6_ra {
+        return None;
+    }
+    if !nets.iter().any(|net| net.net.addr().is_ipv6()) {
+        let reason = "has no effect: spec.cidrBlock has no range of IPv6";
+        problems.push(FieldProblem::new("spec.enableIPv6RA", reason));
+        return None;
+    }
+    let text = &spec.ipv6_ra_configs;
+    Some(DhcpOptions::read_advertised("spec.ipv6RAConfigs", text, problems))
+}
+
+/// MTU of machines. That of a subnet without one is the usual one of Ethernet, without the headers of
+/// tunnels.
+fn mtu(spec: &SubnetSpec, nets: &[SubnetNet], problems: &mut Vec<FieldProblem>) -> i64 {
+    let default =
+        if spec.vlan.is_empty() { ETHERNET_MTU - TUNNEL_HEADER_BYTES } else { ETHERNET_MTU };
+    let has_ipv6 = nets.iter().any(|net| net.net.addr().is_ipv6());
+    let least = if has_ipv6 { MIN_MTU_V6 } else { MIN_MTU_V4 };
+    match spec.mtu {
+        None | Some(0) => default,
+        Some(mtu) if (least..=MAX_MTU).contains(&mtu) => mtu,
+        Some(mtu) => {
+            let reason = format!("{mtu} is not in {least}..={MAX_MTU}");
+            problems.push(FieldProblem::new("spec.mtu", reason));
+            default
+        }
+    }
 }
 
 /// Ranges of the field `allowSubnets`. An address is a range of one.
