@@ -91,7 +91,7 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
     // Before, a signal ends the process at once, also while manifests are read from a terminal.
     let mut stop = Stop::with_hang_up()?;
     let started = async { Ok(Lab::start_with(server, release, &cluster).await?) };
-    let mut lab = unless_stopped(&mut stop, started).await?;
+    let mut lab = Box::pin(unless_stopped(&mut stop, started)).await?;
     report_warnings(&lab, &cluster, console)?;
     if !arguments.commands.is_empty() {
         let executed = execute_commands(&arguments.commands, &mut lab, &cluster, console);
@@ -139,7 +139,7 @@ impl Inputs {
         if let Some(earlier) = earlier {
             restore(&mut inventory, &earlier.inventory)?;
         }
-        let settings = self.cluster.zone_settings(&inventory)?;
+        let settings = self.cluster.settings(&inventory)?;
         let cluster = Cluster::from_inventory(inventory, settings, now())?;
         Ok(with_default_pods(cluster)?)
     }

@@ -15,6 +15,7 @@ use super::pods::{Pod, PodName};
 use super::policies::{NetworkPolicies, Packet};
 use super::questions::{Answer, Protocol, ProtocolError, QuestionError};
 use super::release::Limit;
+use super::row_trace::LabRows;
 
 /// Pods that may exchange packets, according to the networks, ClusterNetworkConnects and
 /// NetworkPolicies of the manifests.
@@ -151,18 +152,28 @@ enum RawFamily {
 }
 
 impl Lab {
-    /// An echo question for each ordered pair of pods and each common IP family.
+    /// An echo question for each ordered pair of pods and each common IP family. With a database of
+    /// all nodes, the answer that its rows give is the promised one.
     pub fn all_questions(&self, promises: &Promises) -> Vec<Question> {
+        let rows = self.promising_rows();
+        let is_promised = |from: &Pod, to: &Pod, family| {
+            is_promised(promises, rows.as_ref(), (from, to), Protocol::Icmp, family)
+        };
         let questions = self.pairs().flat_map(|(from, to)| {
             common_families(from, to).map(move |family| Question {
                 from: from.name.clone(),
                 to: to.name.clone(),
                 protocol: Protocol::Icmp,
                 family,
-                is_promised: promises.reaches(from, to, Protocol::Icmp, family),
+                is_promised: is_promised(from, to, family),
             })
         });
         questions.collect()
+    }
+
+    /// The rows that promise answers in place of the manifests. `None`: the manifests do.
+    fn promising_rows(&self) -> Option<LabRows<'_>> {
+        self.central.as_ref().map(|_| self.rows())
     }
 
     /// All ordered pairs of different pods.
@@ -183,6 +194,7 @@ impl Lab {
         promises: &Promises,
     ) -> Result<Vec<Question>, QuestionsError> {
         let raw: Vec<RawQuestion> = serde_json::from_slice(text)?;
+        let rows = self.promising_rows();
         let mut questions = Vec::new();
         for (raw, number) in raw.into_iter().zip(1..) {
             let protocol = match raw.protocol.as_deref() {
@@ -204,8 +216,9 @@ impl Lab {
                 to: to.name.clone(),
                 protocol,
                 family,
-                is_promised:
-                    raw.reached.unwrap_or_else(|| promises.reaches(from, to, protocol, family)),
+                is_promised: raw.reached.unwrap_or_else(|| {
+                    is_promised(promises, rows.as_ref(), (from, to), protocol, family)
+                }),
             }));
             if questions.len() == asked {
                 return Err(error(QuestionError::NoCommonFamily {
@@ -274,6 +287,21 @@ impl Lab {
         found
             .ok_or_else(|| QuestionError::NoSuchPod { name: name.to_string(), similar: Vec::new() })
     }
+}
+
+/// `true` if packets from one pod have to reach the other one: by rows, or by the manifests.
+fn is_promised(
+    promises: &Promises,
+    rows: Option<&LabRows<'_>>,
+    (from, to): (&Pod, &Pod),
+    protocol: Protocol,
+    family: IpFamily,
+) -> bool {
+    let Some(rows) = rows else {
+        return promises.reaches(from, to, protocol, family);
+    };
+    let course = rows.diagnose(&from.name, &to.name, protocol, Some(family));
+    course.is_ok_and(|course| course.obstacle().is_none())
 }
 
 /// IP families in which both pods have addresses.

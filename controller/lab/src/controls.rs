@@ -6,10 +6,10 @@ use std::path::Path;
 
 use patchbay_engine::txn::{BuildError, TxnBuilder};
 
-use super::lab::{Lab, LabError};
-use super::node::NodeId;
+use super::lab::{Lab, LabError, LabWire};
+use super::node::{Node, NodeId};
 use super::pods::PodName;
-use super::release::{PROGRAMS, SWITCH};
+use super::release::SWITCH;
 use super::wire::cable::CableQuality;
 
 impl Lab {
@@ -23,7 +23,7 @@ impl Lab {
         node: &str,
         change: impl FnOnce(&mut TxnBuilder) -> Result<(), BuildError>,
     ) -> Result<(), LabError> {
-        let northbound = &self.zone(node)?.node.databases.northbound;
+        let northbound = self.zone(node)?.northbound();
         northbound.change(change).await?;
         Ok(())
     }
@@ -33,10 +33,22 @@ impl Lab {
     /// # Errors
     /// There is no such node.
     pub fn set_cable(&self, one: &str, other: &str, quality: CableQuality) -> Result<(), LabError> {
-        let (one, other) = (self.zone(one)?, self.zone(other)?);
-        let (one, other) = (one.node.id.number, other.node.id.number);
+        let (one, other) = (self.node(one)?.id.number, self.node(other)?.id.number);
         self.cable.set_quality(one, other, quality);
         Ok(())
+    }
+
+    /// Sets whether frames of a node get through on the wire of a provider network.
+    ///
+    /// # Errors
+    /// There is no such wire, or the node is not on it.
+    pub fn set_wire_cut(&self, node: &str, network: &str, is_cut: bool) -> Result<(), LabError> {
+        let wire = &self.wire(network)?.wire;
+        if wire.set_cut(node, is_cut) {
+            Ok(())
+        } else {
+            Err(LabError::NotOnWire { node: node.to_owned(), network: network.to_owned() })
+        }
     }
 
     /// Kills a program of a node. Returns `false` if it does not run.
@@ -44,8 +56,8 @@ impl Lab {
     /// # Errors
     /// There is no such node or program.
     pub async fn kill(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
-        let program = known_program(program)?;
-        Ok(self.zone_mut(node)?.node.kill(program).await)
+        let program = known_program(self.node(node)?, program)?;
+        Ok(self.node_mut(node)?.kill(program).await)
     }
 
     /// Starts a program of a node that was killed. Returns `false` if it runs.
@@ -53,10 +65,10 @@ impl Lab {
     /// # Errors
     /// There is no such node or program, or the program does not start.
     pub async fn start_program(&mut self, node: &str, program: &str) -> Result<bool, LabError> {
-        let program = known_program(program)?;
-        let ids: Vec<NodeId> = self.zones.values().map(|zone| zone.node.id.clone()).collect();
+        let program = known_program(self.node(node)?, program)?;
+        let ids: Vec<NodeId> = self.nodes.values().map(|one| one.node.id.clone()).collect();
         let (release, spawner) = (self.release.clone(), self.spawner.clone());
-        let node = &mut self.zone_mut(node)?.node;
+        let node = self.node_mut(node)?;
         if node.running().any(|(running, _)| running == program) {
             return Ok(false);
         }
@@ -73,7 +85,7 @@ impl Lab {
     /// # Errors
     /// There is no such node.
     pub async fn stop_databases(&mut self, node: &str) -> Result<(), LabError> {
-        self.zone_mut(node)?.node.databases.go_down().await;
+        self.node_mut(node)?.databases.go_down().await;
         Ok(())
     }
 
@@ -82,7 +94,7 @@ impl Lab {
     /// # Errors
     /// There is no such node, or the socket cannot be opened.
     pub async fn start_databases(&mut self, node: &str) -> Result<(), LabError> {
-        Ok(self.zone_mut(node)?.node.databases.come_back().await?)
+        Ok(self.node_mut(node)?.databases.come_back().await?)
     }
 
     /// Writes all frames of a pod to a packet capture from now on.
@@ -97,10 +109,29 @@ impl Lab {
             .ok_or_else(|| io::Error::other(format!("there is no pod {pod}")))?;
         found.endpoint.capture(path)
     }
+
+    /// Writes all frames on the wire of a provider network, with their tags, to a packet capture
+    /// from now on.
+    ///
+    /// # Errors
+    /// There is no such wire, or the file cannot be created.
+    pub fn capture_wire(&self, network: &str, path: &Path) -> Result<(), LabError> {
+        let captured = self.wire(network)?.wire.capture(path);
+        captured.map_err(|source| LabError::Capture { path: path.to_owned(), source })
+    }
+
+    fn wire(&self, network: &str) -> Result<&LabWire, LabError> {
+        self.wires.get(network).ok_or_else(|| LabError::NoSuchWire {
+            name: network.to_owned(),
+            known: self.wires.keys().cloned().collect(),
+        })
+    }
 }
 
-fn known_program(name: &str) -> Result<&'static str, LabError> {
-    let mut programs = PROGRAMS.into_iter();
-    let found = programs.find(|program| *program == name);
-    found.ok_or_else(|| LabError::NoSuchProgram(name.to_owned()))
+fn known_program(node: &Node, name: &str) -> Result<&'static str, LabError> {
+    node.known_program(name).ok_or_else(|| LabError::NoSuchProgram {
+        name: name.to_owned(),
+        node: node.id.name.clone(),
+        known: node.role().programs(),
+    })
 }

@@ -1,15 +1,18 @@
 //! A running lab: nodes, pods and the wires between them.
 
 mod apply;
+mod central;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::try_join_all;
 use patchbay_engine::db::Snapshot;
+use patchbay_model::Databases;
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::Northbound as _;
 use patchbay_reconcile::zone::{ZoneError, ZoneOutcome, ZoneReconciler};
@@ -21,12 +24,14 @@ use super::folder::{FolderError, LabFolder};
 use super::node::{Node, NodeError};
 use super::pods::{Pod, PodName};
 use super::process::{ProgramError, Spawner, environment};
-use super::release::{PROGRAMS, Release};
+use super::provider_networks::PlannedNetwork;
+use super::release::Release;
 use super::switch_rows::Device;
 use super::wire::asker::Asker;
 use super::wire::cable::Cable;
 use super::wire::endpoint::Endpoint;
 use super::wire::open_questions::OpenQuestions;
+use super::wire::physical::PhysicalWire;
 
 /// Error: a lab cannot be started, or cannot follow its manifests.
 #[derive(Debug, Error)]
@@ -58,6 +63,9 @@ pub enum LabError {
         /// The error.
         source: ZoneError,
     },
+    /// The name of a node is that of the databases of all nodes.
+    #[error("Node {0}: the lab has another use for this name with --topology central")]
+    NodeName(String),
     /// There is no node of this name.
     #[error("node {name} not found; the nodes are {}", .known.join(", "))]
     NoSuchNode {
@@ -66,9 +74,40 @@ pub enum LabError {
         /// Names of all nodes.
         known: Vec<String>,
     },
+    /// There is no wire of this provider network.
+    #[error("no provider network {name}; the lab has {}", .known.join(", "))]
+    NoSuchWire {
+        /// The name.
+        name: String,
+        /// Names of all provider networks.
+        known: Vec<String>,
+    },
+    /// A node is not on the wire of a provider network.
+    #[error("node {node} has no interface of provider network {network}")]
+    NotOnWire {
+        /// Name of the node.
+        node: String,
+        /// Name of the provider network.
+        network: String,
+    },
+    /// A packet capture cannot be written.
+    #[error("{}: {source}", .path.display())]
+    Capture {
+        /// Path of the file.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
     /// A lab runs no program of this name.
-    #[error("no program {0}; a node runs {list}", list = PROGRAMS.join(", "))]
-    NoSuchProgram(String),
+    #[error("no program {name}; {node} runs {list}", list = .known.join(", "))]
+    NoSuchProgram {
+        /// The name.
+        name: String,
+        /// Name of the node.
+        node: String,
+        /// Programs of the node.
+        known: &'static [&'static str],
+    },
 }
 
 /// Nodes of real OVN with pods and wires. Dropping it ends all of its programs and removes its
@@ -77,14 +116,18 @@ pub enum LabError {
 pub struct Lab {
     pub(crate) release: Release,
     server: DatabaseServer,
-    pub(crate) zones: BTreeMap<String, Zone>,
+    pub(crate) nodes: BTreeMap<String, LabNode>,
+    /// Databases of all nodes. `None`: each node has its own.
+    pub(crate) central: Option<Central>,
+    /// Wires of provider networks by name.
+    pub(crate) wires: BTreeMap<String, LabWire>,
     pub(crate) pods: Vec<LabPod>,
     /// Warnings of the last apply, one line each.
     warnings: Vec<String>,
     pub(crate) cable: Cable,
     questions: Arc<OpenQuestions>,
     /// Number of the next device, and of its endpoint.
-    next_device: usize,
+    next_device: AtomicUsize,
     /// Number of the next node.
     next_node: usize,
     /// Source of the placeholders of new rows.
@@ -94,15 +137,46 @@ pub struct Lab {
     folder: LabFolder,
 }
 
-/// Node with the reconciler of its zone.
+/// Node, with its zone unless all nodes have one database.
+#[derive(Debug)]
+pub(crate) struct LabNode {
+    pub(crate) node: Node,
+    own: Option<OwnZone>,
+}
+
+/// Zone of a node, with the host behind the node's gateway.
+#[derive(Debug)]
+pub(crate) struct OwnZone {
+    zone: Zone,
+    outside: Endpoint,
+}
+
+/// Databases of all nodes.
+#[derive(Debug)]
+pub(crate) struct Central {
+    pub(crate) node: Node,
+    zone: Zone,
+}
+
+/// Reconciler of a Northbound database.
 #[derive(Debug)]
 pub(crate) struct Zone {
-    pub(crate) node: Node,
     reconciler: ZoneReconciler<NodeDatabase>,
     /// Outcome of the last apply.
     outcome: ZoneOutcome,
-    /// The host behind the gateway.
-    outside: Endpoint,
+}
+
+/// Wire of a provider network.
+#[derive(Debug)]
+pub(crate) struct LabWire {
+    pub(crate) wire: PhysicalWire,
+    pub(crate) network: PlannedNetwork,
+    /// Nodes with a device on the wire.
+    connected: BTreeSet<String>,
+    /// Ports of the gateways, by subnet.
+    pub(crate) gateways: BTreeMap<String, usize>,
+    /// Ports of other hosts, by subnet and address.
+    pub(crate) hosts: Mutex<BTreeMap<(String, IpAddr), usize>>,
 }
 
 /// Pod with its device and its end of the wire.
@@ -111,6 +185,13 @@ pub(crate) struct LabPod {
     pub(crate) pod: Pod,
     device: Device,
     pub(crate) endpoint: Endpoint,
+}
+
+impl Central {
+    /// The Northbound database.
+    pub(crate) fn northbound(&self) -> &NodeDatabase {
+        self.zone.northbound()
+    }
 }
 
 impl Lab {
@@ -147,12 +228,14 @@ impl Lab {
             spawner: Spawner::start().map_err(LabError::Thread)?,
             release,
             server,
-            zones: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            central: None,
+            wires: BTreeMap::new(),
             pods: Vec::new(),
             warnings: Vec::new(),
             cable: Cable::new(questions.clone()),
             questions,
-            next_device: 1,
+            next_device: AtomicUsize::new(1),
             next_node: 1,
             uuids: UuidSource::seeded(0),
         };
@@ -167,9 +250,17 @@ impl Lab {
     /// # Errors
     /// A program has ended, or does not follow within a minute.
     pub async fn sync(&mut self) -> Result<(), LabError> {
-        let zones = self.zones.values_mut();
+        let nodes = self.nodes.values_mut();
         let release = &self.release;
-        try_join_all(zones.map(|zone| zone.node.sync(release))).await?;
+        match &mut self.central {
+            None => {
+                try_join_all(nodes.map(|one| one.node.sync(release))).await?;
+            }
+            Some(_) => self.sync_central().await?,
+        }
+        for wire in self.wires.values() {
+            wire.wire.forget_neighbours();
+        }
         for pod in &self.pods {
             pod.endpoint.forget_neighbours();
         }
@@ -181,8 +272,9 @@ impl Lab {
     /// # Errors
     /// The program, its exit status and the end of its log.
     pub fn check_programs(&mut self) -> Result<(), ProgramError> {
-        let mut zones = self.zones.values_mut();
-        zones.try_for_each(|zone| zone.node.check())
+        let central = self.central.iter_mut().map(|central| &mut central.node);
+        let mut nodes = self.nodes.values_mut().map(|one| &mut one.node).chain(central);
+        nodes.try_for_each(Node::check)
     }
 
     /// The release of OVN.
@@ -207,7 +299,7 @@ impl Lab {
 
     /// Names of the nodes.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
-        self.zones.keys().map(String::as_str)
+        self.nodes.keys().map(String::as_str)
     }
 
     /// Running programs of a node with their process ids.
@@ -215,20 +307,21 @@ impl Lab {
     /// # Errors
     /// There is no such node.
     pub fn programs(&self, node: &str) -> Result<Vec<(&'static str, u32)>, LabError> {
-        Ok(self.zone(node)?.node.running().collect())
+        Ok(self.node(node)?.running().collect())
     }
 
     /// Programs that were killed and not started again, each after the name of its node. The node
     /// does not follow changed rows without ovn-northd and ovn-controller, and forwards no packet
     /// without ovs-vswitchd.
     pub fn stopped_programs(&self) -> impl Iterator<Item = (&str, &'static str)> {
-        self.zones.iter().flat_map(|(name, zone)| {
-            let stopped = zone.node.stopped();
-            stopped.map(move |program| (name.as_str(), program))
-        })
+        let central = self.central.iter().map(|central| (Databases::CENTRAL, &central.node));
+        let nodes = self.nodes.iter().map(|(name, one)| (name.as_str(), &one.node));
+        nodes
+            .chain(central)
+            .flat_map(|(name, node)| node.stopped().map(move |program| (name, program)))
     }
 
-    /// Snapshot of a node's Northbound database.
+    /// Snapshot of a node's Northbound database, which may be that of all nodes.
     ///
     /// # Errors
     /// There is no such node.
@@ -249,30 +342,62 @@ impl Lab {
     /// # Errors
     /// There is no such node.
     pub fn environment(&self, node: &str) -> Result<Vec<(&'static str, String)>, LabError> {
-        let node = &self.zone(node)?.node;
-        let folders = environment(&node.folder)
+        let own = self.node(node)?;
+        let folders = environment(&own.folder)
             .into_iter()
             .map(|(name, path)| (name, path.display().to_string()));
-        let remotes = ["OVN_NB_DB", "OVN_SB_DB"].map(|name| (name, node.remote()));
+        let databases = self.central.as_ref().map_or(own, |central| &central.node);
+        let remotes = ["OVN_NB_DB", "OVN_SB_DB"].map(|name| (name, databases.remote()));
         Ok(folders.chain(remotes).collect())
     }
 
-    pub(crate) fn zone_mut(&mut self, node: &str) -> Result<&mut Zone, LabError> {
-        let known: Vec<String> = self.zones.keys().cloned().collect();
-        let zone = self.zones.get_mut(node);
-        zone.ok_or_else(|| LabError::NoSuchNode { name: node.to_owned(), known })
+    /// Name of the place of a node's rows: the node, or that of all nodes.
+    pub(crate) fn zone_name<'a>(&self, node: &'a str) -> &'a str {
+        if self.central.is_some() { Databases::CENTRAL } else { node }
+    }
+
+    pub(crate) fn node_mut(&mut self, name: &str) -> Result<&mut Node, LabError> {
+        let error = self.no_such_node(name);
+        let central = self.central.as_mut().filter(|_| name == Databases::CENTRAL);
+        let node = self.nodes.get_mut(name).map(|one| &mut one.node);
+        node.or(central.map(|central| &mut central.node)).ok_or(error)
+    }
+
+    pub(crate) fn node(&self, name: &str) -> Result<&Node, LabError> {
+        let central = self.central.as_ref().filter(|_| name == Databases::CENTRAL);
+        let node = self.nodes.get(name).map(|one| &one.node);
+        let found = node.or(central.map(|central| &central.node));
+        found.ok_or_else(|| self.no_such_node(name))
     }
 
     pub(crate) fn zone(&self, node: &str) -> Result<&Zone, LabError> {
-        self.zones.get(node).ok_or_else(|| LabError::NoSuchNode {
-            name: node.to_owned(),
-            known: self.zones.keys().cloned().collect(),
-        })
+        let error = || self.no_such_node(node);
+        match &self.central {
+            Some(central) if node == Databases::CENTRAL || self.nodes.contains_key(node) => {
+                Ok(&central.zone)
+            }
+            Some(_) => Err(error()),
+            None => {
+                let own = self.nodes.get(node).and_then(|one| one.own.as_ref());
+                own.map(|own| &own.zone).ok_or_else(error)
+            }
+        }
+    }
+
+    fn no_such_node(&self, name: &str) -> LabError {
+        let central = self.central.as_ref().map(|_| Databases::CENTRAL.to_owned());
+        let known = self.nodes.keys().cloned().chain(central);
+        LabError::NoSuchNode { name: name.to_owned(), known: known.collect() }
+    }
+
+    /// Number of the next device or endpoint.
+    pub(crate) fn take_number(&self) -> usize {
+        self.next_device.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Chassis name of a node. `None`: there is no such node.
     pub(crate) fn chassis(&self, node: &str) -> Option<&str> {
-        Some(&self.zones.get(node)?.node.id.chassis)
+        Some(&self.nodes.get(node)?.node.id.chassis)
     }
 
     /// The pod of this name, with a handle that asks questions.
@@ -290,14 +415,15 @@ impl Lab {
 
     /// `true` if the endpoint of this number is a host outside of the cluster.
     pub(crate) fn is_outside(&self, number: usize) -> bool {
-        let mut zones = self.zones.values();
-        zones.any(|zone| zone.outside.config().number == number)
+        let mut zones = self.nodes.values().filter_map(|one| one.own.as_ref());
+        let is_behind_node = zones.any(|own| own.outside.config().number == number);
+        is_behind_node || self.wires.values().any(|wire| wire.wire.has_host(number))
     }
 
     /// Name of the node with this number.
     pub(crate) fn node_name(&self, number: usize) -> Option<&str> {
-        let mut zones = self.zones.iter();
-        let found = zones.find(|(_, zone)| zone.node.id.number == number)?;
+        let mut nodes = self.nodes.iter();
+        let found = nodes.find(|(_, one)| one.node.id.number == number)?;
         Some(found.0)
     }
 

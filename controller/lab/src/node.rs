@@ -1,6 +1,7 @@
 //! A node: its databases in this process, and ovn-northd, ovs-vswitchd and ovn-controller.
 
 mod chassis;
+mod provider;
 mod switch;
 mod tunnel_routes;
 
@@ -18,10 +19,12 @@ use super::databases::{DatabaseError, DatabaseServer, Databases, SOCKET};
 use super::outside::MarkedSource;
 use super::patience::within;
 use super::process::{Program, ProgramError, Spawner};
-use super::release::{PROGRAMS, Release, ReleaseError, SWITCH};
+use super::release::{CONTROLLER, NORTHD, PROGRAMS, Release, ReleaseError, SWITCH};
 use super::switch_rows::{Device, SwitchPorts, are_installed};
 
 use tunnel_routes::TunnelRoutes;
+
+pub(crate) use provider::ProviderBridge;
 
 /// Maximum time until a program has done what it was asked, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,15 +82,43 @@ pub(crate) struct NodeId {
     pub(crate) chassis: String,
 }
 
+/// What a node runs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum NodeRole {
+    /// A node with its own zone: its Northbound and Southbound databases, and all programs.
+    Zone,
+    /// No node, but the databases of all nodes and ovn-northd.
+    Central,
+    /// A node whose databases are elsewhere: ovs-vswitchd and ovn-controller.
+    Host {
+        /// Remote of the Southbound database.
+        southbound: String,
+    },
+}
+
+impl NodeRole {
+    /// The programs, in the order in which they start.
+    pub(crate) fn programs(&self) -> &'static [&'static str] {
+        match self {
+            Self::Zone => &PROGRAMS,
+            Self::Central => &[NORTHD],
+            Self::Host { .. } => &[SWITCH, CONTROLLER],
+        }
+    }
+}
+
 /// Running node.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) id: NodeId,
+    role: NodeRole,
     pub(crate) folder: PathBuf,
+    /// Databases. Those that the role does not need stay empty.
     pub(crate) databases: Databases,
-    /// ovn-northd, ovs-vswitchd, ovn-controller, as far as they run.
+    /// Programs of the role, as far as they run.
     programs: Vec<Program>,
-    ports: SwitchPorts,
+    /// `None`: the role has no switch.
+    ports: Option<SwitchPorts>,
     /// `None`: the switch has not been started.
     tunnel_routes: Option<TunnelRoutes>,
     /// Addresses that the node gives to packets on their way outside.
@@ -104,34 +135,25 @@ impl Node {
     /// Makes the databases with the rows that have to be there before a program starts.
     pub(crate) async fn create(
         id: NodeId,
+        role: NodeRole,
         folder: PathBuf,
         server: DatabaseServer,
         release: &Release,
         spawner: &Spawner,
     ) -> Result<Self, NodeError> {
         let databases = Databases::create(server, release, spawner, &id.name, &folder).await?;
-        let ports = SwitchPorts::create(&databases.switch, &id, &folder).await?;
-        let made = databases.northbound.change(|txn| {
-            txn.insert(&NbGlobal {
-                name: id.name.clone(),
-                options: BTreeMap::from([(
-                    "northd_trim_timeout".to_owned(),
-                    TRIM_TIMEOUT_MS.to_owned(),
-                )]),
-                ..NbGlobal::default()
-            })?;
-            Ok(())
-        });
-        made.await?;
-        // ovn-northd would insert the row, and ovn-controller crashes if it has a tunnel to make
-        // before.
-        let made = databases.southbound.change(|txn| {
-            txn.insert_row("SB_Global", [])?;
-            Ok(())
-        });
-        made.await?;
+        let ports = match &role {
+            NodeRole::Central => None,
+            NodeRole::Zone | NodeRole::Host { .. } => {
+                Some(SwitchPorts::create(&databases.switch, &id, &role, &folder).await?)
+            }
+        };
+        if let NodeRole::Zone | NodeRole::Central = role {
+            write_globals(&databases, &id.name).await?;
+        }
         Ok(Self {
             id,
+            role,
             folder,
             databases,
             programs: Vec::new(),
@@ -144,13 +166,18 @@ impl Node {
         })
     }
 
+    /// What the node runs.
+    pub(crate) fn role(&self) -> &NodeRole {
+        &self.role
+    }
+
     /// Starts all programs.
     pub(crate) async fn start(
         &mut self,
         release: &Release,
         spawner: &Spawner,
     ) -> Result<(), NodeError> {
-        for name in PROGRAMS {
+        for name in self.role.programs() {
             self.start_named(name, release, spawner).await?;
         }
         Ok(())
@@ -165,7 +192,7 @@ impl Node {
     ) -> Result<(), NodeError> {
         let database = self.remote();
         match name {
-            "ovn-northd" => {
+            NORTHD => {
                 let [northbound, southbound] =
                     ["nb", "sb"].map(|name| format!("--ovn{name}-db={database}"));
                 let arguments = [northbound.as_str(), southbound.as_str()];
@@ -178,23 +205,44 @@ impl Node {
 
     /// Makes these devices those of the switch, beside the device of the wire between the nodes.
     pub(crate) async fn write_devices(&mut self, wanted: &[Device]) -> Result<(), DatabaseError> {
-        let switch = &self.databases.switch;
-        self.ports.write(switch, &self.folder, wanted).await
+        match &mut self.ports {
+            Some(ports) => ports.write(&self.databases.switch, &self.folder, wanted).await,
+            None => Ok(()),
+        }
     }
 
-    /// Waits until the switch forwards packets as the Northbound database requires. A node whose
+    /// Waits until the switch forwards packets as its Northbound database requires. A node whose
     /// programs were killed is not waited for.
     pub(crate) async fn sync(&mut self, release: &Release) -> Result<(), NodeError> {
-        if self.stopped().next().is_some() {
+        if !self.is_running() {
             return Ok(());
         }
-        let switch = self.databases.switch.clone();
-        let names = self.ports.names();
-        let installed = switch.wait_until(|snapshot| are_installed(snapshot, &names));
-        self.wait("for ovn-controller to claim the ports of pods", installed).await?;
+        self.wait_for_ports().await?;
+        let wanted = self.request_flows().await?;
         let northbound = self.databases.northbound.clone();
+        let done = northbound.wait_until(|snapshot| {
+            let rows = snapshot.typed::<NbGlobal>();
+            rows.iter().flatten().all(|(_, row)| row.hv_cfg >= wanted)
+        });
+        self.wait("for flows of ovn-northd and ovn-controller", done).await?;
+        self.write_marked_routes().await?;
+        self.write_outside_flows(release).await?;
+        self.purge().await
+    }
+
+    /// Waits until ovn-controller has claimed the ports of pods.
+    pub(crate) async fn wait_for_ports(&mut self) -> Result<(), NodeError> {
+        let switch = self.databases.switch.clone();
+        let names = self.ports.as_ref().map(SwitchPorts::names).unwrap_or_default();
+        let installed = switch.wait_until(|snapshot| are_installed(snapshot, &names));
+        self.wait("for ovn-controller to claim the ports of pods", installed).await
+    }
+
+    /// Requests that programs report when they have followed the Northbound database. Returns the
+    /// number that they report then.
+    pub(crate) async fn request_flows(&self) -> Result<i64, NodeError> {
         let mut wanted = 0;
-        let requested = northbound.change(|txn| {
+        let requested = self.databases.northbound.change(|txn| {
             let snapshot = txn.snapshot().clone();
             for row in snapshot.typed::<NbGlobal>().iter().flatten() {
                 wanted = row.1.nb_cfg + 1;
@@ -203,14 +251,11 @@ impl Node {
             Ok(())
         });
         requested.await?;
-        let done = northbound.wait_until(|snapshot| {
-            let rows = snapshot.typed::<NbGlobal>();
-            rows.iter().flatten().all(|(_, row)| row.hv_cfg >= wanted)
-        });
-        self.wait("for flows of ovn-northd and ovn-controller", done).await?;
-        self.write_marked_routes().await?;
-        self.write_outside_flows(release).await?;
-        // The switch would use cached flows of before for up to 500 ms.
+        Ok(wanted)
+    }
+
+    /// Makes the switch forget its cached flows, which it would use for up to 500 ms.
+    pub(crate) async fn purge(&self) -> Result<(), NodeError> {
         self.appctl("revalidator/purge", &[]).await?;
         Ok(())
     }
@@ -232,7 +277,18 @@ impl Node {
     /// Names of the programs that were killed and not started again.
     pub(crate) fn stopped(&self) -> impl Iterator<Item = &'static str> {
         let is_stopped = |name: &&str| self.programs.iter().all(|p| p.name() != *name);
-        PROGRAMS.into_iter().filter(is_stopped)
+        self.role.programs().iter().copied().filter(is_stopped)
+    }
+
+    /// `true` if all programs of the role run.
+    pub(crate) fn is_running(&self) -> bool {
+        self.stopped().next().is_none()
+    }
+
+    /// The program of this name. `None`: the role has none.
+    pub(crate) fn known_program(&self, name: &str) -> Option<&'static str> {
+        let mut programs = self.role.programs().iter().copied();
+        programs.find(|program| *program == name)
     }
 
     /// Fails if a program has ended by itself.
@@ -263,7 +319,7 @@ impl Node {
     }
 
     /// Waits for a state, or for the end of a program, for a limited time.
-    async fn wait(
+    pub(crate) async fn wait(
         &mut self,
         wait: &'static str,
         state: impl Future<Output = ()>,
@@ -280,4 +336,28 @@ impl Node {
             .await
             .unwrap_or_else(|| Err(NodeError::Timeout { node: self.id.name.clone(), wait }))
     }
+}
+
+/// Writes the rows that have to be there before a program starts.
+async fn write_globals(databases: &Databases, name: &str) -> Result<(), DatabaseError> {
+    let made = databases.northbound.change(|txn| {
+        txn.insert(&NbGlobal {
+            name: name.to_owned(),
+            options: BTreeMap::from([(
+                "northd_trim_timeout".to_owned(),
+                TRIM_TIMEOUT_MS.to_owned(),
+            )]),
+            ..NbGlobal::default()
+        })?;
+        Ok(())
+    });
+    made.await?;
+    // ovn-northd would insert the row, and ovn-controller crashes if it has a tunnel to make
+    // before.
+    let made = databases.southbound.change(|txn| {
+        txn.insert_row("SB_Global", [])?;
+        Ok(())
+    });
+    made.await?;
+    Ok(())
 }

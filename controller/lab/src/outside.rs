@@ -41,6 +41,21 @@ pub(crate) fn has_address(address: IpAddr) -> bool {
     ranges.any(|range| range.contains(&address))
 }
 
+/// `true` if a host of the internet may have this address. Addresses of documentation are among
+/// them.
+pub(crate) fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            let is_shared = first == 100 && second & 0xc0 == 64;
+            let is_special = address.is_private() || address.is_loopback() || is_shared;
+            !is_special && !address.is_link_local() && (1..224).contains(&first)
+        }
+        // Global unicast (RFC 4291 section 2.4, as far as it is assigned).
+        IpAddr::V6(address) => address.segments()[0] & 0xe000 == 0x2000,
+    }
+}
+
 /// Address that a node gives to packets with a mark on their way outside: that of an EgressIP.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct MarkedSource {

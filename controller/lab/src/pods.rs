@@ -1,9 +1,11 @@
 //! Pods of a lab: their networks, nodes and addresses.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use patchbay_model::vpc::{PortRequest, VpcScene};
 use patchbay_model::{PodKey, PodPlace, Role};
 use patchbay_reconcile::Cluster;
 use patchbay_resources::manifests::LoadError;
@@ -31,14 +33,14 @@ impl fmt::Display for PodName {
     }
 }
 
-/// Pod of a lab, in its primary network.
+/// Pod of a lab, in its primary network or in a subnet of a VPC.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Pod {
     /// Namespace and name.
     pub name: PodName,
     /// Name of the pod's node.
     pub node: String,
-    /// Name of the pod's primary network.
+    /// Name of the pod's primary network, or of its subnet.
     pub network: String,
     /// Addresses with the length of the subnet, IPv4 first.
     pub addresses: Vec<IpNet>,
@@ -55,6 +57,40 @@ impl Pod {
     /// Addresses without the length of the subnet.
     pub fn ips(&self) -> impl Iterator<Item = IpAddr> {
         self.addresses.iter().map(IpNet::addr)
+    }
+
+    /// The port of a pod in a subnet of a VPC, with the reason why the lab does not have it.
+    fn in_subnet(
+        scene: &VpcScene,
+        request: &PortRequest,
+        is_first: bool,
+    ) -> Result<Self, &'static str> {
+        let port = request.port();
+        let subnet = scene.subnet_of(request).map_err(|_| "it has no port in a subnet of a VPC")?;
+        let record = scene.objects.ports.get(&*port).ok_or("its port has no address")?;
+        let node = request.node.as_deref().ok_or("it has no spec.nodeName, and so no place")?;
+        let nets = || subnet.nets.iter();
+        let addresses = record.addresses.iter().filter_map(|address| {
+            let net = nets().find(|net| net.net.contains(address))?;
+            Some(net.host(*address))
+        });
+        let PodKey { namespace, name } = &request.pod;
+        // Further ports of a pod are named with their definitions.
+        let suffix = request.provider.split('.').next().unwrap_or_default();
+        let name = if is_first { name.to_string() } else { format!("{name}@{suffix}") };
+        let mut pod = Self {
+            name: PodName { namespace: namespace.to_string(), name },
+            node: node.to_owned(),
+            network: subnet.name.to_string(),
+            addresses: addresses.collect(),
+            uid: String::new(),
+            gateways: nets().map(|net| net.gateway).collect(),
+            mac: parse_mac(&record.mac).ok_or("its port has no MAC address")?,
+            mac_text: record.mac.to_string(),
+            port,
+        };
+        pod.addresses.sort_by_key(|address| address.addr().is_ipv6());
+        Ok(pod)
     }
 
     /// The pod at its place. `None`: it has no node, or no addresses there.
@@ -98,6 +134,21 @@ pub(crate) fn placed(cluster: &Cluster) -> (Vec<Pod>, Vec<PodName>) {
         match primary.as_ref().and_then(Pod::at) {
             Some(pod) => placed.push(pod),
             None => others.push(PodName::of(&pod.key)),
+        }
+    }
+    (placed, others)
+}
+
+/// Pods with ports in subnets of VPCs, and why others have none, one line each.
+pub(crate) fn placed_in_vpcs(scene: &VpcScene) -> (Vec<Pod>, Vec<String>) {
+    let mut placed: Vec<Pod> = Vec::new();
+    let mut others = Vec::new();
+    let mut known = BTreeSet::new();
+    for request in &scene.objects.requests {
+        let is_first = known.insert(&request.pod);
+        match Pod::in_subnet(scene, request, is_first) {
+            Ok(pod) => placed.push(pod),
+            Err(reason) => others.push(format!("Pod {}: {reason}", PodName::of(&request.pod))),
         }
     }
     (placed, others)

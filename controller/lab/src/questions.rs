@@ -12,6 +12,7 @@ use super::lab::Lab;
 use super::outside::has_address;
 use super::pods::PodName;
 use super::wire::endpoint::{Request, RequestOutcome, RequestResult, TTL};
+use super::wire::open_questions::{WireFrame, WireLoss};
 
 /// Maximum number of similar names that an error lists.
 const MAX_SIMILAR: usize = 3;
@@ -117,6 +118,22 @@ pub enum QuestionError {
         /// The asked address.
         address: IpAddr,
     },
+    /// There is no such subnet on a provider network.
+    #[error("no underlay subnet {name}{}", list(.known))]
+    NoSuchSubnet {
+        /// The name.
+        name: String,
+        /// Names of all underlay subnets.
+        known: Vec<String>,
+    },
+    /// A host is not in its subnet, and the subnet has no gateway on the wire.
+    #[error("{host} is not in subnet {subnet}, whose gateway is a router of OVN")]
+    NotInSubnet {
+        /// Address of the host.
+        host: IpAddr,
+        /// Name of the subnet.
+        subnet: String,
+    },
     /// Both pods are there, but they have no common IP family.
     #[error("{from} and {to} have no common IP family")]
     NoCommonFamily {
@@ -125,6 +142,13 @@ pub enum QuestionError {
         /// The asked pod.
         to: PodName,
     },
+}
+
+fn list(known: &[String]) -> String {
+    match known {
+        [] => "; there are none".to_owned(),
+        names => format!("; there are {}", names.join(", ")),
+    }
 }
 
 fn suggestion(similar: &[String]) -> String {
@@ -210,6 +234,10 @@ pub struct Answer {
     pub pod: Option<PodName>,
     /// Passages of packets and answers between nodes, in order.
     pub passages: Vec<Passage>,
+    /// Frames of packets and answers that nodes sent to wires of provider networks, in order.
+    pub frames: Vec<WireFrame>,
+    /// Frames that nodes sent to such wires meanwhile, and that nobody there read.
+    pub losses: Vec<WireLoss>,
 }
 
 impl Lab {
@@ -294,7 +322,9 @@ impl Lab {
     }
 
     /// Asks an address of a pod, of a service or of a node, or a host outside as
-    /// [`ask_outside`](Self::ask_outside) does. It is reached if a pod or that host answers.
+    /// [`ask_outside`](Self::ask_outside) does. It is reached if a pod or that host answers. With a
+    /// database of all nodes, hosts outside are those of the internet and those on the wires of
+    /// provider networks.
     ///
     /// # Errors
     /// There is no such pod.
@@ -304,6 +334,9 @@ impl Lab {
         address: IpAddr,
         protocol: Protocol,
     ) -> Result<Answer, QuestionError> {
+        if self.central.is_some() {
+            return self.ask_from_pod(from, address, protocol).await;
+        }
         if has_address(address) {
             return self.ask_outside(from, address, protocol).await;
         }
@@ -362,6 +395,8 @@ impl Lab {
             source: None,
             pod: right.map(|(pod, _)| (*pod).clone()),
             passages: passages.collect(),
+            frames: outcome.seen.frames,
+            losses: Vec::new(),
         }
     }
 }

@@ -12,9 +12,13 @@ use patchbay_schemas::schema::DatabaseSchema;
 use thiserror::Error;
 
 /// Programs that run on each node.
-pub const PROGRAMS: [&str; 3] = ["ovn-northd", SWITCH, "ovn-controller"];
+pub const PROGRAMS: [&str; 3] = [NORTHD, SWITCH, CONTROLLER];
+/// The program that makes logical flows, among them.
+pub(crate) const NORTHD: &str = "ovn-northd";
 /// The switch among them.
 pub(crate) const SWITCH: &str = "ovs-vswitchd";
+/// The program that makes flows of the switch, among them.
+pub(crate) const CONTROLLER: &str = "ovn-controller";
 /// Oldest release in which ovn-northd binds ports of type `remote` to the requested chassis.
 const OLDEST: Version = Version::new(23, 9, 0);
 /// First release with remote router ports, which join layer3 networks of several nodes.

@@ -194,6 +194,8 @@ mod tests {
                 source: None,
                 pod: None,
                 passages: Vec::new(),
+                frames: Vec::new(),
+                losses: Vec::new(),
             },
         }
     }

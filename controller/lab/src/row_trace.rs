@@ -5,7 +5,7 @@ mod address_trace;
 use std::fmt;
 use std::net::IpAddr;
 
-use patchbay_model::IpFamily;
+use patchbay_model::{Databases, IpFamily};
 use patchbay_reach::{
     Course, Destination, Northbound, Outcome, RowRef, Sender, Verdict, ZoneAnswer, Zones,
 };
@@ -114,6 +114,12 @@ impl RowDiagnosis {
 impl Lab {
     /// The rows of all nodes, as they are now.
     pub fn rows(&self) -> LabRows<'_> {
+        if self.central.is_some() {
+            let snapshot = self.northbound(Databases::CENTRAL).ok();
+            let zones = snapshot
+                .map(|snapshot| Zones::new(Databases::CENTRAL, Northbound::new(&snapshot, None)));
+            return LabRows { lab: self, zones };
+        }
         let mut zones: Option<Zones> = None;
         for node in self.nodes() {
             let Ok(snapshot) = self.northbound(node) else {
@@ -152,7 +158,7 @@ impl LabRows<'_> {
         Ok(match self.ask(source, address, protocol) {
             Ok(course) => RowDiagnosis::new(course, target),
             Err(error) => RowDiagnosis {
-                request: RowTrace::unasked(source.node.clone(), error),
+                request: RowTrace::unasked(self.lab.zone_name(&source.node).to_owned(), error),
                 arrival: None,
                 answer: None,
                 return_arrival: None,

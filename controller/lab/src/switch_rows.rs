@@ -11,11 +11,13 @@ use patchbay_schemas::wire::Mutator;
 use uuid::Uuid;
 
 use super::databases::{DatabaseError, Lookup, NodeDatabase, SOCKET, rows, text, texts, value_of};
-use super::node::{NodeId, TRIM_TIMEOUT_MS};
+use super::node::{NodeId, NodeRole, TRIM_TIMEOUT_MS};
 use super::{outside, underlay};
 
 /// Socket of the wire between the nodes, in the folder of a node.
 pub(crate) const CABLE_SOCKET: &str = "eth0.sock";
+/// Setting of ovn-controller: the bridge of each physical network.
+pub(crate) const MAPPINGS: &str = "ovn-bridge-mappings";
 /// MTU in bytes of the wire between the nodes, so that tunnel packets fit.
 const CABLE_MTU: i64 = 9000;
 
@@ -61,9 +63,11 @@ impl SwitchPorts {
     pub(crate) async fn create(
         switch: &NodeDatabase,
         id: &NodeId,
+        role: &NodeRole,
         folder: &Path,
     ) -> Result<Self, DatabaseError> {
-        Ok(Self { bridge: write_switch(switch, id, folder).await?, devices: BTreeMap::new() })
+        let bridge = write_switch(switch, id, role, folder).await?;
+        Ok(Self { bridge, devices: BTreeMap::new() })
     }
 
     /// Names of the devices.
@@ -144,27 +148,19 @@ pub(crate) fn set_next_configuration(txn: &mut TxnBuilder, number: i64) -> Resul
 }
 
 /// Writes the configuration of a switch: the integration bridge, the bridge of the wire between the
-/// nodes, that to the world outside, and the settings of ovn-controller. Returns the UUID of the
-/// integration bridge.
+/// nodes, in a zone that to the world outside, and the settings of ovn-controller. Returns the UUID
+/// of the integration bridge.
 async fn write_switch(
     switch: &NodeDatabase,
     id: &NodeId,
+    role: &NodeRole,
     folder: &Path,
 ) -> Result<Uuid, DatabaseError> {
-    let remote = format!("unix:{}", folder.join(SOCKET).display());
-    let socket = format!("punix:{}", folder.join(CABLE_SOCKET).display());
-    let address = underlay::address(id.number).to_string();
+    let socket = |name: &str| format!("punix:{}", folder.join(name).display());
     let mac = underlay::format_mac(underlay::mac(id.number));
+    let settings = controller_settings(id, role, folder);
     let mut integration = Uuid::nil();
     let written = switch.change(|txn| {
-        let port = |txn: &mut TxnBuilder, name: &str, values| {
-            let mut interface: Vec<(&str, _)> = values;
-            interface.push(("name", text(name)));
-            let interface = txn.insert_row("Interface", interface)?;
-            let values = [("name", text(name)), ("interfaces", rows([interface]))];
-            txn.insert_row("Port", values)
-        };
-        let internal = || vec![("type", text("internal"))];
         let own = port(txn, "br-int", internal())?;
         integration = txn.insert_row(
             "Bridge",
@@ -176,22 +172,11 @@ async fn write_switch(
             ],
         )?;
         let own_physical = port(txn, "br-phys", internal())?;
-        let cable =
-            vec![("options", texts([("pstream", &socket)])), ("mtu_request", CABLE_MTU.to_datum())];
+        let cable = vec![
+            ("options", texts([("pstream", &socket(CABLE_SOCKET))])),
+            ("mtu_request", CABLE_MTU.to_datum()),
+        ];
         let cable = port(txn, "eth0", cable)?;
-        let own_external = port(txn, outside::BRIDGE, internal())?;
-        let outside_socket = format!("punix:{}", folder.join(outside::DEVICE_SOCKET).display());
-        let device =
-            port(txn, outside::DEVICE, vec![("options", texts([("pstream", &outside_socket)]))])?;
-        let external = txn.insert_row(
-            "Bridge",
-            [
-                ("name", text(outside::BRIDGE)),
-                ("ports", rows([own_external, device])),
-                ("fail_mode", text("secure")),
-                ("other_config", texts([("disable-in-band", "true")])),
-            ],
-        )?;
         let physical = txn.insert_row(
             "Bridge",
             [
@@ -200,33 +185,77 @@ async fn write_switch(
                 ("other_config", texts([("hwaddr", &mac)])),
             ],
         )?;
+        let mut bridges = vec![integration, physical];
+        if *role == NodeRole::Zone {
+            let own_external = port(txn, outside::BRIDGE, internal())?;
+            let options = texts([("pstream", &socket(outside::DEVICE_SOCKET))]);
+            let device = port(txn, outside::DEVICE, vec![("options", options)])?;
+            let external = txn.insert_row(
+                "Bridge",
+                [
+                    ("name", text(outside::BRIDGE)),
+                    ("ports", rows([own_external, device])),
+                    ("fail_mode", text("secure")),
+                    ("other_config", texts([("disable-in-band", "true")])),
+                ],
+            )?;
+            bridges.push(external);
+        }
         txn.insert_row(
             "Open_vSwitch",
             [
-                ("bridges", rows([integration, physical, external])),
+                ("bridges", rows(bridges)),
                 // By default more for each core, which is hundreds of threads in a large lab.
                 ("other_config", texts([("n-revalidator-threads", "1")])),
-                (
-                    "external_ids",
-                    texts([
-                        ("system-id", &id.chassis),
-                        ("hostname", &id.name),
-                        ("ovn-remote", &remote),
-                        ("ovn-encap-type", "geneve"),
-                        ("ovn-encap-ip", &address),
-                        // Without it ovn-controller makes no tunnels to chassis of other zones.
-                        ("ovn-is-interconn", "true"),
-                        ("ovn-monitor-all", "true"),
-                        // The cache is as large as everything else in ovn-controller, and labs of
-                        // 40 nodes recompute as quickly without it.
-                        ("ovn-enable-lflow-cache", "false"),
-                        ("ovn-trim-timeout-ms", TRIM_TIMEOUT_MS),
-                        ("ovn-bridge-mappings", outside::BRIDGE_MAPPINGS),
-                    ]),
-                ),
+                ("external_ids", settings.to_datum()),
             ],
         )?;
         Ok(())
     });
     Ok(written.await?.uuid(integration))
+}
+
+/// Settings of ovn-controller.
+fn controller_settings(id: &NodeId, role: &NodeRole, folder: &Path) -> BTreeMap<String, String> {
+    let remote = match role {
+        NodeRole::Host { southbound } => southbound.clone(),
+        NodeRole::Zone | NodeRole::Central => format!("unix:{}", folder.join(SOCKET).display()),
+    };
+    let address = underlay::address(id.number).to_string();
+    let common = [
+        ("system-id", &*id.chassis),
+        ("hostname", &*id.name),
+        ("ovn-remote", &*remote),
+        ("ovn-encap-type", "geneve"),
+        ("ovn-encap-ip", &*address),
+        ("ovn-monitor-all", "true"),
+        // The cache is as large as everything else in ovn-controller, and labs of 40 nodes
+        // recompute as quickly without it.
+        ("ovn-enable-lflow-cache", "false"),
+        ("ovn-trim-timeout-ms", TRIM_TIMEOUT_MS),
+    ];
+    let of_zones = [
+        // Without it ovn-controller makes no tunnels to chassis of other zones.
+        ("ovn-is-interconn", "true"),
+        (MAPPINGS, outside::BRIDGE_MAPPINGS),
+    ];
+    let of_zones = of_zones.into_iter().filter(|_| *role == NodeRole::Zone);
+    let all = common.into_iter().chain(of_zones);
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// Interface of a bridge itself.
+pub(crate) fn internal() -> Vec<(&'static str, Datum)> {
+    vec![("type", text("internal"))]
+}
+
+/// Inserts a port with its interface, which has these columns beside its name.
+pub(crate) fn port(
+    txn: &mut TxnBuilder,
+    name: &str,
+    interface: Vec<(&str, Datum)>,
+) -> Result<Uuid, BuildError> {
+    let columns = interface.into_iter().chain([("name", text(name))]);
+    let interface = txn.insert_row("Interface", columns.collect::<Vec<_>>())?;
+    txn.insert_row("Port", [("name", text(name)), ("interfaces", rows([interface]))])
 }

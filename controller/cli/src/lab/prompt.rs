@@ -8,7 +8,7 @@ use patchbay_nbctl_text::{Release, show};
 use patchbay_reconcile::Cluster;
 use patchbay_resources::object::{Node, Object as _, Pod, Service};
 
-use super::questions::{Reply, ask, ask_service, matrix, trace};
+use super::questions::{Reply, ask, ask_in, ask_service, is_host, matrix, trace};
 use super::stopped::stopped_on_the_way;
 use super::target::{Target, as_service, read_echo_target, read_target};
 use crate::console::Console;
@@ -23,6 +23,8 @@ tcp POD POD:PORT                connection, data, and the same data back
 tcp POD svc/SERVICE:PORT        the same to the cluster IP of a service; udp, too
 tcp POD ADDRESS:PORT            the same to an address of a pod, service or node; ping and udp, too
 ping POD 203.0.113.1            a host behind the gateway of the pod's node; udp and tcp, too
+ping HOST ADDRESS               from a host outside, out:SUBNET/ADDRESS; udp and tcp, too
+ping HOST ADDRESS via ADDRESS   the same through this next hop
 trace POD POD                   echo through the rows and the logical flows, table by table
 matrix                          echo between all pods, compared with the manifests
 pods                            pods with their nodes and addresses
@@ -32,11 +34,18 @@ cut NODE NODE                   no packet gets through between the nodes
 slow NODE NODE MILLISECONDS     each packet between the nodes takes this time
 lossy NODE NODE PERCENT         loses PERCENT of the packets between nodes
 mend NODE NODE                  all packets get through between the nodes
+cut NODE wire/NETWORK           no frame gets through between a node and its provider network
+mend NODE wire/NETWORK          all frames get through there
+gateway VPC                     nodes of its external ports, the active one first
 kill NODE PROGRAM               kills ovn-northd, ovs-vswitchd or ovn-controller
 start NODE PROGRAM              starts a killed program
 capture POD FILE                writes all packets of a pod to a file for tcpdump
+capture wire/NETWORK FILE       the same for all frames of a provider network, with their tags
 quit                            ends the lab
 ";
+
+/// Beginning of the wires of provider networks among the words of commands.
+const WIRE: &str = "wire/";
 
 /// Next step after a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,6 +69,18 @@ pub(super) async fn execute(
         [] => return Ok(Next::Command),
         ["quit" | "exit"] => return Ok(Next::Quit),
         ["help"] => Ok(HELP.to_owned().into()),
+        ["ping", from, to, ref rest @ ..] if is_host(from) => {
+            ask_in(lab, from, to, Protocol::Icmp, rest, colours).await
+        }
+        ["udp" | "tcp", from, to, ref rest @ ..] if is_host(from) => {
+            match read_target(words[0], to) {
+                Ok((Target::Other(to), protocol)) => {
+                    ask_in(lab, from, to, protocol, rest, colours).await
+                }
+                Ok((Target::Service(_), _)) => Err("a host asks addresses only".to_owned()),
+                Err(error) => Err(error),
+            }
+        }
         ["ping", from, to] => match read_echo_target(to) {
             Ok(to) => ask(lab, cluster, from, to, Protocol::Icmp, colours).await,
             Err(error) => Err(error),
@@ -78,6 +99,11 @@ pub(super) async fn execute(
         ["pods"] => Ok(pods(lab).into()),
         ["show", node] => nodes_rows(lab, node).map(Reply::from),
         ["env", node] => environment(lab, node).map(Reply::from),
+        ["gateway", vpc] => gateway(lab, vpc).map(Reply::from),
+        [command @ ("cut" | "mend"), node, other] if other.starts_with(WIRE) => {
+            let cut = lab.set_wire_cut(node, &other[WIRE.len()..], command == "cut");
+            cut.map(|()| String::new().into()).map_err(|error| error.to_string())
+        }
         ["cut", one, other] => {
             let quality = CableQuality { is_cut: true, ..CableQuality::default() };
             set_cable(lab, one, other, Some(quality)).map(Reply::from)
@@ -101,6 +127,10 @@ pub(super) async fn execute(
         }
         ["kill", node, program] => kill(lab, node, program).await.map(Reply::from),
         ["start", node, program] => start(lab, node, program).await.map(Reply::from),
+        ["capture", wire, file] if wire.starts_with(WIRE) => {
+            let captured = lab.capture_wire(&wire[WIRE.len()..], Path::new(file));
+            captured.map(|()| String::new().into()).map_err(|error| error.to_string())
+        }
         ["capture", pod, file] => lab
             .find_pod(pod)
             .map_err(|error| error.to_string())
@@ -160,6 +190,18 @@ fn pods(lab: &Lab) -> String {
         format!("{}  {}  {}  {addresses}\n", pod.name, pod.node, pod.network)
     });
     lines.collect::<Vec<_>>().concat()
+}
+
+fn gateway(lab: &Lab, vpc: &str) -> Result<String, String> {
+    let ports = lab.gateway_ports(vpc);
+    if ports.is_empty() {
+        return Err(format!("VPC {vpc} has no external port"));
+    }
+    let lines = ports.iter().map(|port| {
+        let active = port.active.as_deref().unwrap_or("no node");
+        format!("{}: {active}, of {}\n", port.port, port.nodes.join(" "))
+    });
+    Ok(lines.collect())
 }
 
 fn nodes_rows(lab: &Lab, node: &str) -> Result<String, String> {

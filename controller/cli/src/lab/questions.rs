@@ -4,7 +4,8 @@ use std::io::{self, Write as _};
 use std::net::IpAddr;
 
 use patchbay_lab::{
-    Answer, CheckReport, Lab, NodeTrace, PodName, Promises, Protocol, QuestionError,
+    Answer, CheckReport, Lab, NodeTrace, OutsideHost, OutsideHostError, PodName, Promises,
+    Protocol, QuestionError, WireFrame, WireLoss,
 };
 use patchbay_reconcile::Cluster;
 
@@ -64,6 +65,35 @@ pub(super) async fn ask(
         reply.text += &diagnose(lab, cluster, &from, &to, protocol).await?;
     }
     Ok(reply)
+}
+
+/// `true` for the name of a host outside.
+pub(super) fn is_host(name: &str) -> bool {
+    name.parse::<OutsideHost>().is_ok()
+}
+
+/// Asks an address from a host outside. `rest`: nothing, or `via` and the next hop.
+pub(super) async fn ask_in(
+    lab: &Lab,
+    from: &str,
+    to: &str,
+    protocol: Protocol,
+    rest: &[&str],
+    colours: Colours,
+) -> Result<Reply, String> {
+    let from: OutsideHost = from.parse().map_err(|error: OutsideHostError| error.to_string())?;
+    let address =
+        |text: &str| text.parse::<IpAddr>().map_err(|_| format!("{text:?} is not an address"));
+    let via = match rest {
+        [] => None,
+        ["via", hop] => Some(address(hop)?),
+        _ => return Err("expected `via ADDRESS` after the asked address".to_owned()),
+    };
+    let answer = lab
+        .ask_from_outside(&from, address(to)?, via, protocol)
+        .await
+        .map_err(|error| error.to_string())?;
+    Ok(Reply::naming_pod(&answer, colours))
 }
 
 /// Asks a cluster IP of a service.
@@ -213,5 +243,27 @@ fn format_answer(answer: &Answer, pod: Option<&PodName>, colours: Colours) -> St
         let lost = if passage.is_lost { ", lost by the cable" } else { "" };
         format!("  {} -> {} VNI {}{lost}\n", passage.from, passage.to, passage.vni)
     });
-    [first].into_iter().chain(passages).collect::<Vec<_>>().concat()
+    let mut frames = answer.frames.clone();
+    frames.dedup();
+    let frames = frames.iter().map(|frame| {
+        let WireFrame { network, node, tags, source, destination } = frame;
+        let tags = format_tags(tags);
+        format!("  {node} -> wire/{network} {tags}: {source} to {destination}\n")
+    });
+    let losses = answer.losses.iter().filter(|_| !answer.verdict.is_reached()).map(|loss| {
+        let WireLoss { network, node, tags, reason } = loss;
+        format!("  {node} -> wire/{network} {}, lost: {reason}\n", format_tags(tags))
+    });
+    [first].into_iter().chain(passages).chain(frames).chain(losses).collect()
+}
+
+fn format_tags(tags: &[u16]) -> String {
+    match tags {
+        [] => "untagged".to_owned(),
+        [tag] => format!("tag {tag}"),
+        tags => {
+            let tags: Vec<String> = tags.iter().map(u16::to_string).collect();
+            format!("tags {}", tags.join(" "))
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use patchbay_explain::{Explanation, NetworkExplanation, ZoneView, explain};
 use patchbay_lab::{Lab, Pod, PodName, Protocol, ServiceTarget};
-use patchbay_model::Role;
+use patchbay_model::{Databases, Role};
 use patchbay_reconcile::Cluster;
 use patchbay_resources::conversion;
 
@@ -15,7 +15,9 @@ pub(super) fn reasons(lab: &Lab, cluster: &Cluster, from: &PodName, to: &PodName
     let (Some(from), Some(to)) = (find(from), find(to)) else {
         return Vec::new();
     };
-    if from.network == to.network {
+    // Connects are between user-defined networks.
+    let is_central = cluster.settings().databases == Databases::Central;
+    if from.network == to.network || is_central {
         return Vec::new();
     }
     let networks = cluster.networks();

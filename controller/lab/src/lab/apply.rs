@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
+use patchbay_model::Databases;
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_resources::conversion;
-use patchbay_resources::manifests::ObjectKey;
+use patchbay_schemas::uuids::UuidSource;
 use tokio::task::yield_now;
 
-use super::{Lab, LabError, LabPod, Zone};
-use crate::node::{Node, NodeId};
+use super::{Lab, LabError, LabNode, LabPod, OwnZone, Zone};
+use crate::databases::NodeDatabase;
+use crate::node::{Node, NodeId, NodeRole};
 use crate::outside;
-use crate::pods::{self, PodName};
+use crate::pods::{self, Pod, PodName};
 use crate::switch_rows::{CABLE_SOCKET, Device};
-use crate::wire::endpoint::{Endpoint, EndpointConfig};
+use crate::wire::endpoint::{Endpoint, EndpointConfig, EndpointRole};
 
 /// Maximum number of nodes whose reconcilers keep their plans from one apply to the next. The plans
 /// of a node grow with the number of nodes. In larger labs they would take as much memory as rows.
@@ -27,35 +29,47 @@ impl Lab {
     /// As for [`start`](Self::start). The next apply completes what an error has left undone.
     pub async fn apply(&mut self, cluster: &Cluster) -> Result<(), LabError> {
         self.warnings.clone_from(&cluster.warnings);
+        self.set_databases(cluster.settings().databases).await?;
         let ids = self.node_ids(cluster)?;
         let started = self.create_nodes(&ids).await?;
-        for zone in self.zones.values() {
-            zone.node.write_chassis(&ids).await?;
+        if let Some(central) = &self.central {
+            central.node.write_chassis(&ids).await?;
+        } else {
+            for one in self.nodes.values() {
+                one.node.write_chassis(&ids).await?;
+            }
         }
-        self.write_rows(cluster).await?;
+        if self.central.is_some() {
+            self.write_central_rows(cluster).await?;
+        } else {
+            self.write_rows(cluster).await?;
+        }
         self.start_nodes(&ids, &started).await?;
         self.sync().await
     }
 
     /// Identities of the cluster's nodes. A node keeps its number.
     fn node_ids(&mut self, cluster: &Cluster) -> Result<Vec<NodeId>, LabError> {
-        let names = cluster.zones();
-        if names.is_empty() {
-            return Err(LabError::NoNode);
-        }
         let mut ids = Vec::new();
-        for name in names {
-            let object = cluster.inventory.nodes.get(&ObjectKey::cluster(&*name));
-            let node = object.map(|node| conversion::node(&node.object).0);
-            let Some(chassis) = node.and_then(|node| node.chassis_id) else {
+        for (key, sourced) in cluster.inventory.nodes.in_order() {
+            let name = key.name.clone();
+            let chassis = if self.central.is_some() {
+                if name == Databases::CENTRAL {
+                    return Err(LabError::NodeName(name));
+                }
+                conversion::vpc_node(&sourced.object).chassis.map(|chassis| chassis.to_string())
+            } else {
+                conversion::node(&sourced.object).0.chassis_id
+            };
+            let Some(chassis) = chassis else {
                 return Err(LabError::NoChassis(name));
             };
-            let known = self.zones.get(&name).map(|zone| zone.node.id.number);
-            let number = known.unwrap_or_else(|| {
-                self.next_node += 1;
-                self.next_node - 1
-            });
+            let known = self.nodes.get(&name).map(|one| one.node.id.number);
+            let number = known.unwrap_or_else(|| self.take_node_number());
             ids.push(NodeId { name, number, chassis });
+        }
+        if ids.is_empty() {
+            return Err(LabError::NoNode);
         }
         Ok(ids)
     }
@@ -63,88 +77,109 @@ impl Lab {
     /// Creates the nodes that are new, and removes those that are gone or have another chassis.
     /// Returns the names of the new ones.
     async fn create_nodes(&mut self, ids: &[NodeId]) -> Result<Vec<String>, LabError> {
-        let (cable, switches) = (&self.cable, &self.questions.switches);
-        let mut removed = Vec::new();
-        self.zones.retain(|_, zone| {
-            let stays = ids.contains(&zone.node.id);
-            if !stays {
-                cable.disconnect(zone.node.id.number);
-                switches.remove(zone.node.id.number);
-                removed.push(zone.node.id.clone());
-            }
-            stays
-        });
+        let removed = self.remove_nodes(|node| !ids.contains(&node.id));
         self.pods.retain(|pod| removed.iter().all(|node| node.name != pod.pod.node));
         let mut created = Vec::new();
         for id in ids {
-            if self.zones.contains_key(&id.name) {
+            if self.nodes.contains_key(&id.name) {
                 continue;
             }
             let mut id = id.clone();
             if removed.iter().any(|node| node.number == id.number) {
                 // The folder of the node's first life is still there.
-                id.number = self.next_node;
-                self.next_node += 1;
+                id.number = self.take_node_number();
             }
-            let folder = self.folder.node(id.number)?;
-            let (release, spawner) = (&self.release, &self.spawner);
-            let node = Node::create(id.clone(), folder, self.server, release, spawner).await?;
-            let northbound = node.databases.northbound.clone();
-            let reconciler = ZoneReconciler::new(&*id.name, northbound, self.uuids.fork());
+            let southbound = self.central.as_ref().map(|central| central.node.remote());
+            let role =
+                southbound.map_or(NodeRole::Zone, |southbound| NodeRole::Host { southbound });
+            let has_zone = role == NodeRole::Zone;
+            let node = self.create_node(id.clone(), role).await?;
             created.push(id.name.clone());
-            let socket = node.folder.join(outside::DEVICE_SOCKET);
-            let host = EndpointConfig::outside(self.next_device);
-            self.next_device += 1;
-            let zone = Zone {
-                outside: Endpoint::start(host, socket, self.questions.clone()),
-                node,
-                reconciler,
-                outcome: ZoneOutcome::default(),
-            };
-            self.zones.insert(id.name, zone);
+            let own = has_zone.then(|| OwnZone {
+                zone: Zone::new(&id.name, &node, self.uuids.fork()),
+                outside: Endpoint::start(
+                    EndpointConfig::outside(self.take_number()),
+                    node.folder.join(outside::DEVICE_SOCKET),
+                    self.questions.clone(),
+                ),
+            });
+            self.nodes.insert(id.name, LabNode { node, own });
         }
         Ok(created)
     }
 
+    /// Removes nodes. Returns their identities.
+    pub(super) fn remove_nodes(&mut self, is_removed: impl Fn(&Node) -> bool) -> Vec<NodeId> {
+        let (cable, switches) = (&self.cable, &self.questions.switches);
+        let mut removed = Vec::new();
+        self.nodes.retain(|name, one| {
+            let id = &one.node.id;
+            let stays = !is_removed(&one.node);
+            if !stays {
+                cable.disconnect(id.number);
+                switches.remove(id.number);
+                for wire in self.wires.values_mut() {
+                    wire.wire.disconnect(name);
+                    wire.connected.remove(name);
+                }
+                removed.push(id.clone());
+            }
+            stays
+        });
+        removed
+    }
+
+    pub(super) async fn create_node(&self, id: NodeId, role: NodeRole) -> Result<Node, LabError> {
+        let folder = self.folder.node(id.number)?;
+        let (release, spawner) = (&self.release, &self.spawner);
+        Ok(Node::create(id, role, folder, self.server, release, spawner).await?)
+    }
+
+    pub(super) fn take_node_number(&mut self) -> usize {
+        self.next_node += 1;
+        self.next_node - 1
+    }
+
     /// Writes the rows of networks, connects and pods, and connects the pods.
     async fn write_rows(&mut self, cluster: &Cluster) -> Result<(), LabError> {
-        let keeps_plans = self.zones.len() <= MAX_PLANNED_NODES;
-        for (name, zone) in &mut self.zones {
+        let keeps_plans = self.nodes.len() <= MAX_PLANNED_NODES;
+        for (name, LabNode { node, own }) in &mut self.nodes {
+            let Some(OwnZone { zone, .. }) = own else {
+                continue;
+            };
             // Planning does not wait, and the caller may have to drop this future.
             yield_now().await;
-            let outcome = zone
-                .reconciler
-                .reconcile(cluster)
-                .await
-                .map_err(|source| LabError::Zone { zone: name.clone(), source })?;
-            self.warnings.extend(warnings_of(name, &outcome));
-            zone.outcome = outcome;
+            self.warnings.extend(zone.reconcile(name, cluster).await?);
             if !keeps_plans {
-                let northbound = zone.node.databases.northbound.clone();
-                zone.reconciler = ZoneReconciler::new(name, northbound, self.uuids.fork());
+                zone.reconciler = Zone::new(name, node, self.uuids.fork()).reconciler;
             }
-            zone.node.sources = outside::marked_sources(cluster, name);
-            zone.node.marks = outside::marks(cluster);
+            node.sources = outside::marked_sources(cluster, name);
+            node.marks = outside::marks(cluster);
         }
-        self.place_pods(cluster);
-        for (name, zone) in &mut self.zones {
+        let (pods, others) = pods::placed(cluster);
+        self.warnings.extend(
+            others.iter().map(|pod| format!("Pod {pod}: it has no addresses in a primary network")),
+        );
+        self.place_pods(pods);
+        self.write_devices().await
+    }
+
+    /// Makes the devices of pods those of their nodes.
+    pub(super) async fn write_devices(&mut self) -> Result<(), LabError> {
+        for (name, LabNode { node, .. }) in &mut self.nodes {
             let devices: Vec<Device> = self
                 .pods
                 .iter()
                 .filter(|pod| pod.pod.node == *name)
                 .map(|pod| pod.device.clone())
                 .collect();
-            zone.node.write_devices(&devices).await?;
+            node.write_devices(&devices).await?;
         }
         Ok(())
     }
 
     /// Gives each pod a device and an endpoint. An unchanged pod keeps them.
-    fn place_pods(&mut self, cluster: &Cluster) {
-        let (pods, others) = pods::placed(cluster);
-        self.warnings.extend(
-            others.iter().map(|pod| format!("Pod {pod}: it has no addresses in a primary network")),
-        );
+    pub(super) fn place_pods(&mut self, pods: Vec<Pod>) {
         let mut kept: BTreeMap<PodName, LabPod> = std::mem::take(&mut self.pods)
             .into_iter()
             .map(|pod| (pod.pod.name.clone(), pod))
@@ -154,22 +189,21 @@ impl Lab {
                 && same.pod == pod
             {
                 self.pods.push(same);
-            } else if let Some(zone) = self.zones.get(&pod.node) {
-                let number = self.next_device;
-                self.next_device += 1;
+            } else if let Some(one) = self.nodes.get(&pod.node) {
+                let number = self.take_number();
                 let device = Device {
                     name: format!("p{number}"),
                     port: pod.port.clone(),
                     pod_uid: pod.uid.clone(),
                 };
                 let config = EndpointConfig {
-                    is_outside: false,
+                    role: EndpointRole::Machine,
                     number,
                     mac: pod.mac,
                     addresses: pod.addresses.clone(),
                     gateways: pod.gateways.clone(),
                 };
-                let socket = device.socket(&zone.node.folder);
+                let socket = device.socket(&one.node.folder);
                 let endpoint = Endpoint::start(config, socket, self.questions.clone());
                 self.pods.push(LabPod { pod, device, endpoint });
             }
@@ -183,9 +217,8 @@ impl Lab {
         }
         let (release, spawner, cable) = (&self.release, &self.spawner, &self.cable);
         let switches = &self.questions.switches;
-        let zones = self.zones.values_mut();
-        try_join_all(zones.map(|zone| async move {
-            let node = &mut zone.node;
+        let nodes = self.nodes.values_mut();
+        try_join_all(nodes.map(|LabNode { node, .. }| async move {
             if started.contains(&node.id.name) {
                 cable.connect(node.id.number, node.folder.join(CABLE_SOCKET));
                 switches.add(node.id.number, node.switch_control());
@@ -195,6 +228,32 @@ impl Lab {
         }))
         .await?;
         Ok(())
+    }
+}
+
+impl Zone {
+    /// The zone of this name in the databases of a node.
+    pub(super) fn new(name: &str, node: &Node, uuids: UuidSource) -> Self {
+        let northbound = node.databases.northbound.clone();
+        let reconciler = ZoneReconciler::new(name, northbound, uuids);
+        Self { reconciler, outcome: ZoneOutcome::default() }
+    }
+
+    /// The Northbound database.
+    pub(crate) fn northbound(&self) -> &NodeDatabase {
+        self.reconciler.northbound()
+    }
+
+    /// Writes the rows of a cluster. Returns warnings, one line each.
+    pub(super) async fn reconcile(
+        &mut self,
+        name: &str,
+        cluster: &Cluster,
+    ) -> Result<Vec<String>, LabError> {
+        let outcome = self.reconciler.reconcile(cluster).await;
+        self.outcome =
+            outcome.map_err(|source| LabError::Zone { zone: name.to_owned(), source })?;
+        Ok(warnings_of(name, &self.outcome))
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use patchbay_reach::{Answer, Course, Verdict};
 
 use super::{LabRows, Obstacle, RowTrace, return_obstacle, unknown_node};
-use crate::pods::PodName;
+use crate::pods::{Pod, PodName};
 use crate::questions::{Protocol, QuestionError};
 
 /// Course of a packet to any address, by the rows of the nodes that it passes.
@@ -88,7 +88,7 @@ impl LabRows<'_> {
         Ok(match self.ask(sender, address, protocol) {
             Ok(course) => self.address_diagnosis(course),
             Err(error) => AddressDiagnosis {
-                traces: vec![RowTrace::unasked(sender.node.clone(), error)],
+                traces: vec![RowTrace::unasked(self.lab.zone_name(&sender.node).to_owned(), error)],
                 answers: Vec::new(),
                 end: AddressEnd::Nobody,
             },
@@ -129,7 +129,9 @@ impl LabRows<'_> {
             (Verdict::Answered, _) => Ok(AddressEnd::Router),
             (Verdict::Reaches, Some(out)) => {
                 let mut pods = self.lab.pods();
-                let pod = pods.find(|pod| pod.node == node && pod.port == *out);
+                let is_there =
+                    |pod: &&Pod| self.lab.zone_name(&pod.node) == node && pod.port == *out;
+                let pod = pods.find(is_there);
                 let pod = pod.ok_or_else(|| format!("reaches {out}, which is no pod"));
                 pod.map(|pod| AddressEnd::Pod(pod.name.clone()))
             }

@@ -24,7 +24,13 @@ const LATE_ANSWER: Duration = Duration::from_secs(1);
 
 /// Handle of an endpoint that asks questions.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker(Arc<EndpointState>);
+pub(crate) struct Asker {
+    state: Arc<EndpointState>,
+    /// Host behind the gateway that the endpoint is. `None`: the endpoint itself asks.
+    behind: Option<IpAddr>,
+    /// Next hop of all packets. `None`: that of the endpoint.
+    via: Option<IpAddr>,
+}
 
 /// Next hop on the wire for packets to an address.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +49,17 @@ pub(crate) struct Probe {
 
 impl Asker {
     pub(super) fn new(state: Arc<EndpointState>) -> Self {
-        Self(state)
+        Self { state, behind: None, via: None }
+    }
+
+    /// The handle of a host behind the gateway that the endpoint is.
+    pub(crate) fn behind(self, host: IpAddr) -> Self {
+        Self { behind: Some(host), ..self }
+    }
+
+    /// The handle with one next hop for all packets.
+    pub(crate) fn via(self, hop: Option<IpAddr>) -> Self {
+        Self { via: hop, ..self }
     }
 
     /// The next hop for packets to an address. `None`: there is no own address of the family, or
@@ -55,7 +71,7 @@ impl Asker {
 
     /// Sends an echo request and does not wait.
     pub(crate) fn probe(&self, way: Way) -> Probe {
-        let state = &*self.0;
+        let state = &*self.state;
         let number = state.config.number;
         let questions = &state.questions;
         let (token, events) = questions.begin(number, way.destination, ConnectionUse::Closed);
@@ -72,38 +88,44 @@ impl Asker {
 
     /// Ends a probe, and returns where it was seen.
     pub(crate) fn end(&self, probe: &Probe) -> Seen {
-        self.0.questions.end(probe.token)
+        self.state.questions.end(probe.token)
     }
 
     /// Opens a connection that stays open. `None`: it is not accepted.
     pub(crate) async fn connect(&self, way: Way, port: u16) -> Option<Stream> {
-        Stream::open(self.0.clone(), (way.mac, way.source, way.destination), port).await
+        Stream::open(self.state.clone(), (way.mac, way.source, way.destination), port).await
     }
 
     /// Own address and the Ethernet address of the next hop for packets to an address. `None`:
     /// there is no own address of the family, or the next hop is not resolved.
     pub(crate) async fn resolve(&self, to: IpAddr) -> Option<(IpAddr, Mac)> {
-        let state = &self.0;
-        let source = state.source(to)?;
-        let hop = state.next_hop(source, to);
-        let mac = state.resolve(source.addr(), hop).await?;
-        Some((source.addr(), mac))
+        let (own, source, hop) = self.hop(to)?;
+        let mac = self.state.resolve(own, hop).await?;
+        Some((source, mac))
+    }
+
+    /// Own address, source address and next hop of packets to an address. `None`: there is none of
+    /// the family.
+    fn hop(&self, to: IpAddr) -> Option<(IpAddr, IpAddr, IpAddr)> {
+        let own = self.state.source(to)?;
+        let source = self.behind.unwrap_or(own.addr());
+        let hop = self.via.unwrap_or_else(|| self.state.next_hop(own, to));
+        (source.is_ipv4() == to.is_ipv4()).then_some((own.addr(), source, hop))
     }
 
     /// Sends packets until one is answered, at most three.
     pub(crate) async fn ask(&self, to: IpAddr, request: Request) -> RequestOutcome {
-        let state = &self.0;
+        let state = &self.state;
         let nothing = |result| RequestOutcome {
             result,
             time: Duration::ZERO,
             attempts: 0,
             seen: Seen::default(),
         };
-        let Some(source) = state.source(to) else {
+        let Some((own, source, hop)) = self.hop(to) else {
             return nothing(RequestResult::NoAddress);
         };
-        let hop = state.next_hop(source, to);
-        let Some(mac) = state.resolve(source.addr(), hop).await else {
+        let Some(mac) = state.resolve(own, hop).await else {
             return nothing(RequestResult::NoNeighbour(hop));
         };
         let (token, mut events) =
@@ -116,7 +138,7 @@ impl Asker {
             let start = Instant::now();
             sent += 1;
             let patience = if sent < ATTEMPTS { RESEND_AFTER } else { PATIENCE };
-            state.send_ip(mac, source.addr(), to, first_packet(token, request));
+            state.send_ip(mac, source, to, first_packet(token, request));
             let event = timeout_at(start + patience, events.recv()).await;
             time = start.elapsed();
             match event {

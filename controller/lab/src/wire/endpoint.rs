@@ -70,14 +70,27 @@ pub(crate) enum RequestResult {
 /// Search for the Ethernet address of a neighbour. `None`: nobody answers.
 type Search = BoxFuture<'static, Option<Mac>>;
 
+/// What an endpoint answers beside its addresses.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum EndpointRole {
+    /// A pod or a host: nothing.
+    Machine,
+    /// The host behind the gateway of a node: it has the addresses of documentation, and answers for
+    /// those of the gateway as well.
+    NodeGateway,
+    /// The gateway of a subnet on a provider network: it is each host of the internet, too.
+    SubnetGateway {
+        /// Ranges whose hosts are not behind the gateway.
+        beside: Vec<IpNet>,
+    },
+}
+
 /// Identity of a pod on a wire.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct EndpointConfig {
     /// Number in the lab.
     pub(crate) number: usize,
-    /// `true`: the host behind a gateway, which has all addresses outside, and answers for those of
-    /// the gateway as well.
-    pub(crate) is_outside: bool,
+    pub(crate) role: EndpointRole,
     pub(crate) mac: Mac,
     /// Addresses with the length of their subnet.
     pub(crate) addresses: Vec<IpNet>,
@@ -89,7 +102,7 @@ impl EndpointConfig {
     pub(crate) fn outside(number: usize) -> Self {
         Self {
             number,
-            is_outside: true,
+            role: EndpointRole::NodeGateway,
             mac: OUTSIDE_MAC,
             addresses: Vec::new(),
             gateways: Vec::new(),
@@ -145,7 +158,7 @@ impl Endpoint {
 
     /// Forgets the Ethernet addresses of neighbours.
     pub(crate) fn forget_neighbours(&self) {
-        lock(&self.state.neighbours).clear();
+        self.state.forget_neighbours();
     }
 
     /// Writes all frames to a file from now on.
@@ -162,7 +175,11 @@ impl Endpoint {
 }
 
 impl EndpointState {
-    fn new(config: EndpointConfig, questions: Arc<OpenQuestions>, outgoing: FrameSender) -> Self {
+    pub(super) fn new(
+        config: EndpointConfig,
+        questions: Arc<OpenQuestions>,
+        outgoing: FrameSender,
+    ) -> Self {
         Self {
             config,
             questions,
@@ -172,6 +189,10 @@ impl EndpointState {
             searches: Mutex::default(),
             capture: Mutex::default(),
         }
+    }
+
+    pub(super) fn forget_neighbours(&self) {
+        lock(&self.neighbours).clear();
     }
 
     /// The own address in the family of another one.
@@ -265,16 +286,24 @@ impl EndpointState {
 
     /// `true` if the endpoint answers packets to an address.
     fn is_own(&self, address: IpAddr) -> bool {
-        if self.config.is_outside {
-            return outside::has_address(address);
+        match &self.config.role {
+            EndpointRole::Machine => self.has_address(address),
+            EndpointRole::NodeGateway => outside::has_address(address),
+            EndpointRole::SubnetGateway { beside } => {
+                let is_beside = beside.iter().any(|range| range.contains(&address));
+                self.has_address(address) || outside::is_public(address) && !is_beside
+            }
         }
+    }
+
+    fn has_address(&self, address: IpAddr) -> bool {
         let mut own = self.config.addresses.iter();
         own.any(|own| own.addr() == address)
     }
 
     /// `true` if the endpoint answers ARP and neighbour discovery for an address.
     fn is_neighbour(&self, address: IpAddr) -> bool {
-        self.config.is_outside || self.is_own(address)
+        self.config.role == EndpointRole::NodeGateway || self.has_address(address)
     }
 
     fn learn(&self, address: IpAddr, mac: Mac) {
@@ -318,7 +347,7 @@ mod tests {
     fn pod() -> (EndpointState, tokio::sync::mpsc::Receiver<Vec<u8>>) {
         let (outgoing, frames) = FrameSender::new();
         let config = EndpointConfig {
-            is_outside: false,
+            role: EndpointRole::Machine,
             addresses: vec!["10.0.0.2/24".parse().unwrap()],
             ..EndpointConfig::outside(1)
         };

@@ -10,5 +10,7 @@ pub(crate) mod frames;
 pub(crate) mod open_questions;
 pub(crate) mod packet;
 pub(crate) mod pcap;
+pub(crate) mod physical;
 pub(crate) mod stream;
 mod switches;
+mod vlan_tags;

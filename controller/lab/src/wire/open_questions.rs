@@ -124,6 +124,35 @@ pub(crate) struct Passage {
     pub(crate) is_lost: bool,
 }
 
+/// Frame of a question or of its answer that a node sends to the wire of a provider network.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct WireFrame {
+    /// Name of the provider network.
+    pub network: String,
+    /// Sending node.
+    pub node: String,
+    /// VLAN ids of its tags, the outer one first.
+    pub tags: Vec<u16>,
+    /// Source address of the packet.
+    pub source: IpAddr,
+    /// Destination address of the packet.
+    pub destination: IpAddr,
+}
+
+/// Frames with ARP or IP that a node sends to the wire of a provider network, and that nobody there
+/// reads.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct WireLoss {
+    /// Name of the provider network.
+    pub network: String,
+    /// Sending node.
+    pub node: String,
+    /// VLAN ids of their tags, the outer one first.
+    pub tags: Vec<u16>,
+    /// Reason why nobody reads them.
+    pub reason: String,
+}
+
 /// A question under way.
 #[derive(Debug)]
 struct OpenQuestion {
@@ -158,6 +187,7 @@ pub(crate) enum FlowTurn {
 pub(crate) struct Seen {
     pub(crate) arrivals: Vec<Arrival>,
     pub(crate) passages: Vec<Passage>,
+    pub(crate) frames: Vec<WireFrame>,
 }
 
 /// All questions under way in a lab.
@@ -270,6 +300,13 @@ impl OpenQuestions {
     pub(crate) fn note_passage(&self, token: Token, passage: Passage) {
         if let Some(question) = lock(&self.open).get_mut(&token.0) {
             question.seen.passages.push(passage);
+        }
+    }
+
+    /// Notes that a packet of a question or of its answer is on the wire of a provider network.
+    pub(crate) fn note_frame(&self, token: Token, frame: WireFrame) {
+        if let Some(question) = lock(&self.open).get_mut(&token.0) {
+            question.seen.frames.push(frame);
         }
     }
 }

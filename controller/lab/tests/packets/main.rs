@@ -18,3 +18,4 @@ mod random_rows;
 mod scenarios;
 mod spoiled_rows;
 mod support;
+mod vpcs;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use patchbay_model::vpc::vlan_device_id;
 use patchbay_resources::manifests::Sourced;
 use patchbay_resources::object::Object as _;
 use patchbay_resources::object::kube_ovn::{ProviderNetwork, ProviderNetworkSpec, Vlan};
@@ -21,13 +22,7 @@ const DEFAULT_NETWORK: &str = "provider";
 
 /// `true` for the name of a VLAN device of the kernel, such as `data.222`.
 pub(super) fn is_vlan_device(name: &str) -> bool {
-    let is_word = |text: &str| {
-        let mut bytes = text.bytes();
-        !text.is_empty() && bytes.all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')
-    };
-    name.split_once('.').is_some_and(|(device, id)| {
-        is_word(device) && (1..=4).contains(&id.len()) && id.bytes().all(|c| c.is_ascii_digit())
-    })
+    vlan_device_id(name).is_some()
 }
 
 /// VLANs with their provider networks, without those whose network does not exist.
@@ -232,20 +227,5 @@ pub(super) fn impossible_id(cluster: &Cluster<'_>, report: &mut Report) {
         );
         let draft = report.about_refused(object).field("spec.id");
         draft.found(message, "Use an id from 0 to 4095.");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_vlan_device;
-
-    #[test]
-    fn vlan_devices_have_a_dot_and_up_to_four_digits() {
-        for name in ["data.222", "e-1_x.1", "bond0.4094"] {
-            assert!(is_vlan_device(name), "{name}");
-        }
-        for name in ["eth1", "data.", ".222", "a.b.5", "data.12345", "data.2x", "vlan222"] {
-            assert!(!is_vlan_device(name), "{name}");
-        }
     }
 }

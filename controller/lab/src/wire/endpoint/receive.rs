@@ -7,7 +7,7 @@ use crate::wire::open_questions::{Arrival, ConnectionUse, Event, FIRST_CLIENT_PO
 use crate::wire::packet::{Arp, Body, Echo, Frame, IpPacket, Mac, Payload, Tcp, Udp, tcp_flag};
 
 impl EndpointState {
-    pub(super) fn receive(&self, bytes: &[u8]) {
+    pub(in crate::wire) fn receive(&self, bytes: &[u8]) {
         self.record(bytes);
         let Some(frame) = Frame::decode(bytes) else {
             return;

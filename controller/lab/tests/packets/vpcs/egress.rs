@@ -1,0 +1,47 @@
+//! Ways out of a VPC.
+
+use patchbay_lab::WireLoss;
+
+use super::tenants::{Platform, Tenant};
+use super::{ask, ask_in, seen, start};
+use crate::support::release;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_reach_the_internet_with_the_address_of_their_vpc() {
+    let Some(release) = release() else { return };
+    let alpha = Tenant::new("alpha", "10.100.0");
+    let lab = start(release, &(Platform::default().manifests() + &alpha.manifests())).await;
+    for (from, to, protocol) in
+        [("vm1", "8.8.8.8", "tcp 443"), ("vm2", "9.9.9.9", "udp 53"), ("vm1", "8.8.8.8", "icmp")]
+    {
+        let answer = ask(&lab, from, to, protocol, true).await;
+        assert_eq!(seen(&answer), "reached through 1 router, source 77.220.68.98", "{answer:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_for_the_router_with_a_private_destination_is_routed() {
+    let Some(release) = release() else { return };
+    let alpha = Tenant::new("alpha", "10.100.0");
+    let lab = start(release, &(Platform::default().manifests() + &alpha.manifests())).await;
+    let host = "out:external/203.0.113.7";
+    let router = "77.220.68.98".parse().ok();
+    let answer = ask_in(&lab, host, ("10.100.0.2", router), "tcp 22", true).await;
+    let expected = "reached through 1 router, pod alpha/vm1, source 203.0.113.7";
+    assert_eq!(seen(&answer), expected, "{answer:?}");
+    let answer = ask_in(&lab, host, ("10.100.0.2", None), "tcp 22", false).await;
+    assert_eq!(seen(&answer), "nobody answers for 10.100.0.2 on the wire", "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_tag_of_the_interface_loses_all_frames() {
+    let Some(release) = release() else { return };
+    let alpha = Tenant::new("alpha", "10.100.0");
+    let platform = Platform { vlan: 222, ..Platform::default() };
+    let lab = start(release, &(platform.manifests() + &alpha.manifests())).await;
+    let answer = ask(&lab, "vm1", "8.8.8.8", "icmp", false).await;
+    assert!(!answer.verdict.is_reached(), "{answer:?}");
+    let reason = "tagged twice: hosts in VLAN 222 do not read a second tag 222";
+    let is_double = |loss: &WireLoss| loss.tags == [222, 222] && loss.reason == reason;
+    assert!(answer.losses.iter().any(is_double), "{answer:?}");
+}
