@@ -23,6 +23,8 @@ pub(crate) struct Workspace {
     packages: BTreeMap<String, BTreeSet<String>>,
     /// Kind and name, as in `--bin patchbay`.
     targets: BTreeSet<(String, String)>,
+    /// Folders of packages with a program, below the root.
+    installable: BTreeSet<String>,
     profiles: BTreeSet<String>,
     aliases: BTreeMap<String, Vec<String>>,
 }
@@ -40,10 +42,16 @@ impl Workspace {
             .stdout;
         let metadata: Value = serde_json::from_slice(&output).expect("metadata is JSON");
         let (mut packages, mut targets) = (BTreeMap::new(), BTreeSet::new());
+        let mut installable = BTreeSet::new();
         for package in elements(&metadata["packages"]) {
             let features = package["features"].as_object().map(|all| all.keys().cloned().collect());
             packages.insert(text(&package["name"]), features.unwrap_or_default());
+            let manifest = text(&package["manifest_path"]);
+            let folder = Path::new(&manifest).parent().and_then(|it| it.strip_prefix(root).ok());
             for target in elements(&package["targets"]) {
+                if elements(&target["kind"]).contains(&"bin".into()) {
+                    installable.extend(folder.map(|folder| folder.display().to_string()));
+                }
                 let kinds = elements(&target["kind"]).iter().map(text);
                 targets.extend(kinds.map(|kind| (kind, text(&target["name"]))));
             }
@@ -64,6 +72,7 @@ impl Workspace {
         Self {
             packages,
             targets,
+            installable,
             profiles: profiles.chain(PROFILES.map(str::to_owned)).collect(),
             aliases: aliases.collect(),
         }
@@ -95,6 +104,7 @@ impl Workspace {
                     self.has_target("bin", value)
                 }
                 flag if TARGET_FLAGS.contains(&flag) => self.has_target(&flag[2..], value),
+                "--path" => self.installable.contains(value),
                 "--profile" => self.profiles.contains(value),
                 "--features" => value.split(',').all(|feature| {
                     let of_any = || self.packages.values().any(|all| all.contains(feature));
