@@ -219,12 +219,12 @@ impl<C: Capability> Engine<C> {
         memory.reports.get(memory.parts.find(part)?)
     }
 
-    /// Reports of parts, in their order.
+    /// Reports of parts, in the order of the parts. The cost is that of the reports.
     pub fn reports(&self) -> impl Iterator<Item = (&C::Part, &C::Report)> {
         let memory = self.memory.iter();
         let reports = memory.flat_map(|memory| {
-            let parts = memory.parts.iter();
-            parts.filter_map(|(part, id)| Some((part, memory.reports.get(id)?)))
+            let parts = memory.reports.reporting();
+            parts.filter_map(|id| Some((memory.parts.get(id)?, memory.reports.get(id)?)))
         });
         reports.collect::<BTreeMap<_, _>>().into_iter()
     }

@@ -1,5 +1,6 @@
 //! Reports of parts, and which of them the last plan changed.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::capability::Capability;
@@ -20,6 +21,8 @@ type Changed<C> = (<C as Capability>::Part, Option<<C as Capability>::Report>);
 /// The last report of each part.
 pub(crate) struct Reports<C: Capability> {
     by_part: Vec<Option<C::Report>>,
+    /// Parts with a report.
+    reporting: BTreeSet<PartId>,
     /// Parts with other reports than before the last plan, and the former ones. `None`: the plan
     /// was the first one, and made all of them.
     changed: Option<Vec<Changed<C>>>,
@@ -33,7 +36,7 @@ impl<C: Capability> fmt::Debug for Reports<C> {
 
 impl<C: Capability> Default for Reports<C> {
     fn default() -> Self {
-        Self { by_part: Vec::new(), changed: None }
+        Self { by_part: Vec::new(), reporting: BTreeSet::new(), changed: None }
     }
 }
 
@@ -52,6 +55,11 @@ impl<C: Capability> Reports<C> {
         if self.get(id) == report.as_ref() {
             return false;
         }
+        if report.is_some() {
+            self.reporting.insert(id);
+        } else {
+            self.reporting.remove(&id);
+        }
         if self.by_part.len() <= place {
             self.by_part.resize_with(place + 1, || None);
         }
@@ -60,6 +68,11 @@ impl<C: Capability> Reports<C> {
             changed.push((part.clone(), former));
         }
         true
+    }
+
+    /// Parts with a report.
+    pub(crate) fn reporting(&self) -> impl Iterator<Item = PartId> {
+        self.reporting.iter().copied()
     }
 
     /// Begins a plan that is not the first one.

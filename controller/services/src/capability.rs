@@ -203,8 +203,12 @@ impl Services {
                 added.held_by(self.tables.of_switch, switch);
             }
         }
-        let problems = problems.into_iter();
-        rows.report(problems.map(|problem| ObjectProblem::new(&service.key, problem)).collect());
+        if !problems.is_empty() {
+            let problems = problems.into_iter();
+            rows.report(
+                problems.map(|problem| ObjectProblem::new(&service.key, problem)).collect(),
+            );
+        }
     }
 }
 

@@ -67,11 +67,8 @@ impl<I: Sync> Capabilities<I> {
 
     /// Which rows go for the objects of a cluster. `None`: all that nothing wants.
     pub(super) fn scope(&self, cluster: &Cluster) -> Option<Scope> {
-        Some(Scope {
-            named: cluster.object_names(),
-            recorded: self.recorded.clone()?,
-            members: Arc::default(),
-        })
+        let recorded = self.recorded.clone()?;
+        Some(Scope { named: cluster.object_names(), recorded, members: Arc::default() })
     }
 
     /// Makes the rows of all capabilities what the inputs define. Returns the problems of objects.

@@ -68,7 +68,9 @@ impl Walk<'_> {
             && !has_changed(&before.namespaces, &now.namespaces)
             && before.refused == now.refused
             && before.undecoded == now.undecoded;
-        if is_same {
+        let has_connects =
+            connect_inputs(now).next().is_some() || self.objects.connects().next().is_some();
+        if is_same || !has_connects {
             return;
         }
         let networks = networks_of(now);
