@@ -9,13 +9,23 @@ use super::part::{ConnectPart, LinkId, Part};
 /// A known network that a connect lists with its topology.
 fn attached_network<'a>(
     objects: &'a ZoneObjects,
-    connect: &Connect,
+    connect: &'a Connect,
     id: NetworkId,
 ) -> Option<&'a Network> {
-    let network = objects.connectable_network(id)?;
+    let network = network_of(objects, connect, id)?;
     let owner = OwnerKey { topology: network.topology, network_id: id };
     let is_listed = connect.subnets.get(owner).is_some();
     is_listed.then_some(network)
+}
+
+/// The network of an id, as a connect knows it: a VPC has the subnets that the connect selects.
+pub(super) fn network_of<'a>(
+    objects: &'a ZoneObjects,
+    connect: &'a Connect,
+    id: NetworkId,
+) -> Option<&'a Network> {
+    let vpc = connect.vpcs.get(&id).map(|vpc| &vpc.network);
+    vpc.or_else(|| objects.connectable_network(id))
 }
 
 /// `true` if the network may have policies in the zone.
@@ -32,7 +42,7 @@ pub(super) fn may_have(objects: &ZoneObjects, connect: &str, part: Part) -> bool
     match part {
         Part::Link(LinkId { network: id, index }) => {
             network(id).is_some_and(|network| match network.topology {
-                Topology::Layer2 => index == 0,
+                Topology::Layer2 | Topology::Vpc => index == 0,
                 Topology::Layer3 => NodeId::try_new(index.into())
                     .is_ok_and(|id| objects.node_ids().owner(id).is_some()),
             })
@@ -54,7 +64,7 @@ pub(super) fn parts_of_all(
 ) {
     for (name, connect) in connects(objects) {
         for owner in connect.subnets.owners() {
-            let network = objects.connectable_network(owner.network_id);
+            let network = network_of(objects, connect, owner.network_id);
             if network.is_some_and(&is_chosen) {
                 let part = &mut |of| part(ConnectPart::new(name, of));
                 parts_of_entry(objects, connect, owner.network_id, part);
@@ -93,7 +103,7 @@ pub(super) fn parts_of_entry(
         return;
     };
     match network.topology {
-        Topology::Layer2 => part(Part::Link(LinkId { network: id, index: 0 })),
+        Topology::Layer2 | Topology::Vpc => part(Part::Link(LinkId { network: id, index: 0 })),
         Topology::Layer3 => {
             let ids = objects.node_ids().ids();
             ids.for_each(|node| part(Part::Link(LinkId::layer3(id, node))));
@@ -108,7 +118,7 @@ pub(super) fn parts_of_entry(
         if sends {
             part(Part::Policies { source: id, destination: other });
         }
-        let other_network = objects.connectable_network(other);
+        let other_network = network_of(objects, connect, other);
         if other_network.is_some_and(|network| may_send(objects, network)) {
             part(Part::Policies { source: other, destination: id });
         }

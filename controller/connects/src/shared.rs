@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use patchbay_model::external_ids::{AclKind, OwnedRow, address_set_name, key};
-use patchbay_model::{Connect, Network, NetworkId, NodeId, OwnerKey, Topology, names};
+use patchbay_model::{Connect, Databases, Network, NetworkId, NodeId, OwnerKey, Topology, names};
 use patchbay_rows::{Reader, Scope};
 use patchbay_schemas::typed::TableRow as _;
 use patchbay_zone::Cell;
@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 
 use super::capability::{Connects, network_object};
 use super::desired::{COPP, Member};
+use super::entries::network_of;
 use super::part::{ConnectPart, LinkId, Part};
 use super::report::{HeldReason, NetworkSkip};
 use super::schema_facts::has_pass_action;
@@ -254,16 +255,18 @@ impl Connects {
         let Some(connect) = inputs.connect(name) else {
             return found;
         };
-        let network = inputs.connectable_network(id);
-        for topology in [Topology::Layer2, Topology::Layer3] {
+        let network = network_of(inputs, connect, id);
+        for topology in Topology::ALL {
             let owner = OwnerKey { topology, network_id: id };
             let Some(subnets) = connect.subnets.get(owner) else {
                 continue;
             };
             match network {
                 Some(network) if network.topology == topology => {
-                    let zone = reader.read(&Cell::Zone).zone();
-                    let member = Member::new(connect, network, subnets, zone);
+                    let inputs = reader.read(&Cell::Zone);
+                    let mut member = Member::new(connect, network, subnets, inputs.zone());
+                    member.vpc = connect.vpcs.get(&id).cloned();
+                    member.adds_ways = inputs.settings().databases == Databases::Central;
                     found.member = Some(self.place(member, connect, network, reader));
                 }
                 Some(network) => {
@@ -294,7 +297,9 @@ impl Connects {
         member.is_active_here = local.is_there && member.is_active_on(zone);
         member.has_switch = reader.row(self.tables.switches, &member.switch).is_some();
         let isolated = connect.connectivity.is_service_only();
-        member.obstacle = if isolated && !has_pass_action(reader.schema()) {
+        member.obstacle = if isolated && member.vpc.is_some() {
+            Some(NetworkSkip::ServicesOfVpc)
+        } else if isolated && !has_pass_action(reader.schema()) {
             Some(NetworkSkip::NoPassAction)
         } else if !member.is_active_here {
             None
@@ -379,7 +384,7 @@ impl Connects {
         reader.read(&Cell::Connect(connect.clone()));
         let inputs = reader.read(&Cell::ConnectEntry(connect.clone(), id));
         let is_named = |of_connect: &Connect| {
-            let topologies = [Topology::Layer2, Topology::Layer3].into_iter();
+            let topologies = Topology::ALL.into_iter();
             let mut owners = topologies.map(|topology| OwnerKey { topology, network_id: id });
             owners.any(|owner| of_connect.subnets.get(owner).is_some())
         };

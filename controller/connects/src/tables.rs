@@ -43,6 +43,9 @@ const RELEASE: Phase = Phase(7);
 /// changes with the policies of the network.
 pub(super) const PASS_OWN: Phases = phases(ISOLATE, CONNECT, RELEASE);
 
+/// Phases of routes that come and go with the policies to which they lead.
+pub(super) const WAYS: Phases = phases(CONNECT, CONNECT, DISCONNECT);
+
 table_row! {
     /// Router with the columns that a connect router needs.
     pub(super) struct RouterRow of LogicalRouter {
@@ -175,7 +178,7 @@ impl Tables {
             .owned_by(|row| owner(row, |_| Some(Part::Router)))
             .declare();
         let ports = layout.table(by_name).phases(link).owned_by(owner_of_port).declare();
-        let routes = layout.table(by_id).phases(link).owned_by(owner_of_port).declare();
+        let routes = layout.table(by_id).phases(link).owned_by(owner_of_route).declare();
         let policies = layout
             .table(by_id)
             .phases(phases(CONNECT, CONNECT, DISCONNECT))
@@ -297,9 +300,16 @@ pub(super) fn is_of_other(row: &RowView<'_>) -> bool {
 
 /// Owner of a port or route.
 pub(super) fn owner_of_port(row: &RowView<'_>) -> Owner<ConnectPart> {
-    owner(row, |ids| {
-        Some(Part::Link(LinkId { network: network(ids.network)?, index: ids.node?.parse().ok()? }))
-    })
+    owner(row, link)
+}
+
+/// Owner of a route: on a connect router, or on that of a network.
+fn owner_of_route(row: &RowView<'_>) -> Owner<ConnectPart> {
+    owner(row, |ids| policies(ids).or_else(|| link(ids)))
+}
+
+fn link(ids: PartIds<'_>) -> Option<Part> {
+    Some(Part::Link(LinkId { network: network(ids.network)?, index: ids.node?.parse().ok()? }))
 }
 
 fn policies(ids: PartIds<'_>) -> Option<Part> {

@@ -25,8 +25,9 @@ const SELECTORS: [(&str, &str, &[&str]); 4] = [
 pub(super) fn add_rules(spec: &mut JSONSchemaProps) {
     spec.rule(
         "self.networkSelectors.all(s, s.networkSelectionType in ['ClusterUserDefinedNetworks', \
-         'PrimaryUserDefinedNetworks'])",
-        "Only ClusterUserDefinedNetworks or PrimaryUserDefinedNetworks can be selected",
+         'PrimaryUserDefinedNetworks', 'NetworkAttachmentDefinitions'])",
+        "Only ClusterUserDefinedNetworks, PrimaryUserDefinedNetworks \
+         or NetworkAttachmentDefinitions of Kube-OVN can be selected",
     );
     let selector = spec.property("networkSelectors").keyed_by("networkSelectionType").item();
     for (kind, member, labels) in SELECTORS {

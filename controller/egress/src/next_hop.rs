@@ -24,6 +24,8 @@ pub(super) fn next_hop(
             let (_, gateway) = network.transit_pair(known.node.id?, family)?;
             Some(gateway.addr())
         }
+        // A VPC has no users of EgressIPs.
+        Topology::Vpc => None,
         Topology::Layer3 if is_own => Some(join_address()?.addr()),
         Topology::Layer3 => {
             let mut addresses = known.transit.iter().map(IpNet::addr);

@@ -234,7 +234,7 @@ pub fn explain(
             .into_values()
             .map(|selected| state.network(selected))
             .collect(),
-        unselected: reasons_without_networks(&object.spec, &objects),
+        unselected: reasons_without_networks(object, &objects),
         obstacles: obstacles.into_iter().collect(),
         notices: notices.into_iter().collect(),
     })

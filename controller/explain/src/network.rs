@@ -102,10 +102,7 @@ impl<'a> ConnectState<'a> {
         NetworkExplanation {
             network: network.name.clone(),
             object,
-            topology: match network.topology {
-                Topology::Layer2 => "layer2",
-                Topology::Layer3 => "layer3",
-            },
+            topology: network.topology.as_str(),
             id: network.id.get(),
             selected_by: by.into_iter().collect(),
             subnets: subnets.iter().collect(),

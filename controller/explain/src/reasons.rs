@@ -78,6 +78,9 @@ impl Reason {
             NetworkSkip::NoSubnets => {
                 (network.to_owned(), Some(field_of(network, topology, "subnets")))
             }
+            NetworkSkip::ServicesOfVpc => {
+                (of_connect(connect), Some("spec.connectivity".to_owned()))
+            }
             NetworkSkip::NoPassAction => {
                 ("Northbound schema".to_owned(), Some("table ACL, column action".to_owned()))
             }
@@ -173,8 +176,7 @@ pub(super) fn field_of(object: &str, topology: Topology, member: &str) -> String
     };
     match (member, topology) {
         ("transport", _) => format!("{spec}.{member}"),
-        (_, Topology::Layer2) => format!("{spec}.layer2.{member}"),
-        (_, Topology::Layer3) => format!("{spec}.layer3.{member}"),
+        (_, topology) => format!("{spec}.{topology}.{member}"),
     }
 }
 

@@ -85,6 +85,8 @@ impl AttachedNetwork {
             topology: match network.topology {
                 Topology::Layer2 => AttachedTopology::Layer2,
                 Topology::Layer3 => AttachedTopology::Layer3,
+                // No definition of a network has it.
+                Topology::Vpc => return None,
             },
             role: network.role,
             transport: network.transport,

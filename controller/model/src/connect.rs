@@ -1,11 +1,16 @@
 //! ClusterNetworkConnect as a zone controller sees it: the spec, and the annotations that the
 //! cluster manager has written.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ipnet::IpNet;
 use thiserror::Error;
 
 use super::connect_range::{ConnectRangeError, ConnectRanges};
 use super::connect_subnets::{ConnectSubnetMap, SubnetAnnotationError};
-use super::ids::{DatapathKey, IdError};
+use super::ids::{DatapathKey, IdError, NetworkId};
+use super::network::Network;
 
 /// Annotation with the tunnel key of the connect router.
 pub const ROUTER_TUNNEL_KEY: &str = "k8s.ovn.org/connect-router-tunnel-key";
@@ -59,6 +64,47 @@ pub struct Connect {
     pub ranges: ConnectRanges,
     /// Traffic that is allowed between the networks.
     pub connectivity: Connectivity,
+    /// VPCs that the connect joins, by id. They are not among the networks of the cluster, because
+    /// each connect selects its own subnets.
+    pub vpcs: BTreeMap<NetworkId, Arc<ConnectedVpc>>,
+}
+
+/// VPC of a connect, with the selected subnets.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConnectedVpc {
+    /// The VPC as a network whose pod subnets are the ranges of the selected subnets.
+    pub network: Network,
+    /// Selected subnets.
+    pub subnets: Vec<ConnectedSubnet>,
+    /// Other subnets of the VPC.
+    pub others: Vec<ConnectedSubnet>,
+    /// Prefixes of the router's routes by destination, each with its route table.
+    pub routes: Vec<(String, IpNet)>,
+    /// Ranges that no other network of the connect may have, each with the object that has it: all
+    /// subnets of the VPC, and its external subnets.
+    pub occupied: Vec<(String, IpNet)>,
+}
+
+/// Subnet of a VPC with a port on its router.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConnectedSubnet {
+    /// Name.
+    pub name: String,
+    /// Route table of packets from the subnet; empty: the main one.
+    pub route_table: String,
+}
+
+impl ConnectedVpc {
+    /// Port of the router through which packets of a subnet arrive.
+    pub fn inport(&self, subnet: &str) -> String {
+        format!("{}-{subnet}", self.network.name)
+    }
+
+    /// `true` if the router has a route for all packets to a range, in a table.
+    pub fn has_route(&self, table: &str, range: &IpNet) -> bool {
+        let mut routes = self.routes.iter();
+        routes.any(|(of, prefix)| of == table && prefix.contains(range))
+    }
 }
 
 /// Result of reading a ClusterNetworkConnect.

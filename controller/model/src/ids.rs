@@ -30,8 +30,8 @@ pub enum IdError {
         /// Largest valid value.
         max: i64,
     },
-    /// The text is not `layer3_<id>` or `layer2_<id>`.
-    #[error("owner key {0:?} is not layer3_<id> or layer2_<id>")]
+    /// The text is not `layer3_<id>`, `layer2_<id>` or `vpc_<id>`.
+    #[error("owner key {0:?} is not layer3_<id>, layer2_<id> or vpc_<id>")]
     OwnerKey(String),
 }
 
@@ -168,6 +168,8 @@ pub enum Topology {
     Layer2,
     /// One switch per node, behind one cluster router per zone.
     Layer3,
+    /// Subnets of a VPC of Kube-OVN, each with a switch, behind the router of the VPC.
+    Vpc,
 }
 
 impl Topology {
@@ -176,8 +178,12 @@ impl Topology {
         match self {
             Self::Layer2 => "layer2",
             Self::Layer3 => "layer3",
+            Self::Vpc => "vpc",
         }
     }
+
+    /// All topologies, in the order of their words.
+    pub const ALL: [Self; 3] = [Self::Layer2, Self::Layer3, Self::Vpc];
 }
 
 impl fmt::Display for Topology {
@@ -186,7 +192,7 @@ impl fmt::Display for Topology {
     }
 }
 
-/// Key of a network in the subnet annotation: `layer3_<id>` or `layer2_<id>`.
+/// Key of a network in the subnet annotation: `layer3_<id>`, `layer2_<id>` or `vpc_<id>`.
 ///
 /// Keys are ordered as their texts, because the annotation has sorted keys.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -236,6 +242,7 @@ impl FromStr for OwnerKey {
         let topology = match topology {
             "layer2" => Topology::Layer2,
             "layer3" => Topology::Layer3,
+            "vpc" => Topology::Vpc,
             _ => return Err(invalid()),
         };
         let network_id: NetworkId = id.parse()?;
@@ -246,10 +253,10 @@ impl FromStr for OwnerKey {
 }
 
 /// Attachment of a network to a connect router. A layer3 network has one for each node, a layer2
-/// network has one.
+/// network or a VPC has one.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Attachment {
-    /// The only port of a layer2 network.
+    /// The only port of a layer2 network or of a VPC.
     Layer2,
     /// Port of a layer3 network for this node.
     Layer3(NodeId),

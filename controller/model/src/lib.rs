@@ -65,7 +65,10 @@ pub use admin_policy::{
 };
 pub use attached_network::{AttachedNetwork, AttachedNetworks, AttachedTopology, Definition};
 pub use cni_config::{CNI_PLUGIN, CNI_VERSION, CniConfig, CniEvpn, CniVrf, UninterpretedValue};
-pub use connect::{Connect, ConnectError, ConnectInput, Connectivity, ROUTER_TUNNEL_KEY};
+pub use connect::{
+    Connect, ConnectError, ConnectInput, ConnectedSubnet, ConnectedVpc, Connectivity,
+    ROUTER_TUNNEL_KEY,
+};
 pub use connect_range::{ConnectRange, ConnectRangeError, ConnectRanges};
 pub use connect_subnets::{ConnectSubnetMap, ConnectSubnets, SubnetAnnotationError};
 pub use egress_firewall::{

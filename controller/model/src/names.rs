@@ -63,6 +63,7 @@ pub fn network_router(network: &str, topology: Topology) -> String {
     match topology {
         Topology::Layer2 => prefix + "transit_router",
         Topology::Layer3 => prefix + "ovn_cluster_router",
+        Topology::Vpc => network.to_owned(),
     }
 }
 
@@ -72,6 +73,8 @@ pub fn network_switch(network: &str, topology: Topology, node: &str) -> String {
     match topology {
         Topology::Layer2 => prefix + LAYER2_SWITCH,
         Topology::Layer3 => prefix + node,
+        // Its subnets have switches of their own names.
+        Topology::Vpc => String::new(),
     }
 }
 
@@ -106,13 +109,15 @@ pub fn network_inport(network: &str, topology: Topology, node: &str) -> String {
     match topology {
         Topology::Layer2 => format!("trtos-{switch}"),
         Topology::Layer3 => format!("rtos-{switch}"),
+        // Each of its subnets has a port.
+        Topology::Vpc => String::new(),
     }
 }
 
 /// Name of a port on the connect router. Layer3 has one for each node; layer2 ignores `node`.
 pub fn connect_port(connect: &str, network: &str, topology: Topology, node: &str) -> String {
     match topology {
-        Topology::Layer2 => format!("crtor-{connect}_{network}"),
+        Topology::Layer2 | Topology::Vpc => format!("crtor-{connect}_{network}"),
         Topology::Layer3 => format!("crtor-{connect}_{network}_{node}"),
     }
 }
@@ -120,7 +125,7 @@ pub fn connect_port(connect: &str, network: &str, topology: Topology, node: &str
 /// Name of a port on the network router. Layer3 has one for each node; layer2 ignores `node`.
 pub fn network_port(connect: &str, network: &str, topology: Topology, node: &str) -> String {
     match topology {
-        Topology::Layer2 => format!("rtocr-{network}_{connect}"),
+        Topology::Layer2 | Topology::Vpc => format!("rtocr-{network}_{connect}"),
         Topology::Layer3 => format!("rtocr-{network}_{node}_{connect}"),
     }
 }

@@ -180,8 +180,8 @@ fn parse_pod_subnet(entry: &str, topology: Topology) -> Option<PodSubnet> {
     };
     let cidr = cidr.parse::<IpNet>().ok()?.trunc();
     let host_prefix = match topology {
-        Topology::Layer2 if host_prefix.is_some() => return None,
-        Topology::Layer2 => None,
+        Topology::Layer2 | Topology::Vpc if host_prefix.is_some() => return None,
+        Topology::Layer2 | Topology::Vpc => None,
         Topology::Layer3 => {
             let default = IpFamily::of_net(cidr).default_host_prefix();
             Some(host_prefix.unwrap_or(default))

@@ -69,9 +69,9 @@ struct Keys {
 }
 
 impl Keys {
-    /// The keys. `None`: each zone has a switch and a router of its own.
+    /// The keys. `None`: each zone has a switch and a router of its own, or there is one database.
     fn of(site: &Site<'_>) -> Result<Option<Self>, SkipReason> {
-        if !site.has_interconnect() {
+        if !site.has_interconnect() || site.is_central() {
             return Ok(None);
         }
         if !site.is_primary() {
@@ -87,7 +87,8 @@ impl Keys {
     }
 }
 
-/// Adds the rows of a primary network. `key`: tunnel key of its router.
+/// Adds the rows of a primary network. `key`: tunnel key of its router. In a database of all nodes
+/// these are the switch and the router alone: ports and gateway routers are those of one node.
 fn primary_rows(
     site: &Site<'_>,
     subnets: &[IpNet],
@@ -99,6 +100,13 @@ fn primary_rows(
     let mut to_router =
         router_side(site.router_side_port(), &site.network.inport(site.node.name()));
     to_router.external_ids = site.ids();
+    if site.is_central() {
+        rows.port_groups = site.port_groups(None, None);
+        switch.acls.extend(site.pass_acl());
+        switch.ports = vec![to_router];
+        rows.routers.insert(0, router(site, key, &gateways));
+        return Ok(());
+    }
     let management_port = site.management_port(&management);
     let fabric_port = site.fabric_port(&switch.switch.name);
     let multicast_port =
@@ -383,7 +391,8 @@ fn reserved_addresses(
 }
 
 fn router(site: &Site<'_>, key: Option<DatapathKey>, gateways: &[IpNet]) -> RouterRows {
-    let mut options = texts([("requested-tnl-key", "1")]);
+    let mut options =
+        if site.is_central() { TextMap::new() } else { texts([("requested-tnl-key", "1")]) };
     options.extend(site.gateway_mtu());
     let mut router_options = match key {
         Some(key) => texts([("requested-tnl-key", &key.to_string())]),

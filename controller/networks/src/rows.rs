@@ -95,7 +95,7 @@ impl Site<'_> {
     pub(super) fn router_side_port(&self) -> String {
         let start = match self.network.topology {
             Topology::Layer3 => "stor",
-            Topology::Layer2 => "stotr",
+            Topology::Layer2 | Topology::Vpc => "stotr",
         };
         format!("{start}-{}", self.network.switch(self.node.name()))
     }

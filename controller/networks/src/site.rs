@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    ClusterSettings, GatewayMode, IpFamily, MasqueradePlace, Network, NodeId, Role, Transport,
-    Uplink, nth_of_family,
+    ClusterSettings, Databases, GatewayMode, IpFamily, MasqueradePlace, Network, NodeId, Role,
+    Transport, Uplink, nth_of_family,
 };
 use patchbay_zone::{NetworkDetails, NodeSwitch, ZoneNode, ZoneObjects};
 
@@ -77,6 +77,11 @@ impl<'a> Site<'a> {
     /// `true` if OVN carries packets between nodes. `false`: the fabric does.
     pub(super) fn has_interconnect(&self) -> bool {
         self.network.transport == Transport::Overlay
+    }
+
+    /// `true` if all nodes have one database: switch and router of a layer2 network are there once.
+    pub(super) fn is_central(&self) -> bool {
+        self.settings.databases == Databases::Central
     }
 
     pub(super) fn has_local_gateway(&self) -> bool {

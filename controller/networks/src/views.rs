@@ -130,6 +130,8 @@ pub(crate) fn rows_of_prefix(
         match site.network.topology {
             Topology::Layer3 => layer3::rows(&site),
             Topology::Layer2 => layer2::rows(&site),
+            // The rows of a VPC follow from its own objects.
+            Topology::Vpc => Ok(NetworkRows::default()),
         }
     });
     Some(made)
@@ -153,6 +155,7 @@ pub(crate) fn remote_layer2_rows(
     let site = site(objects, prefix)?.ok()?;
     let is_made = site.network.topology == Topology::Layer2
         && site.has_interconnect()
+        && !site.is_central()
         && objects.is_rendered(&site.network.name, node)
         && *node != **objects.zone();
     layer2::remote_rows(&site, objects.node(node).filter(|_| is_made)?)

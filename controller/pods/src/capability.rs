@@ -6,8 +6,9 @@ use std::sync::Arc;
 use patchbay_model::external_ids::key as id_key;
 use patchbay_model::names::{network_in_rows, network_prefix};
 use patchbay_model::{
-    AttachedTopology, ClusterSettings, FieldProblem, NadKey, ObjectProblem, Pod, PodAttachment,
-    PodKey, PodPlace, PrimaryDefinition, ServiceKey, VIRTUAL_MACHINE_NAME, object_kind,
+    AttachedTopology, ClusterSettings, Databases, FieldProblem, NadKey, ObjectProblem, Pod,
+    PodAttachment, PodKey, PodPlace, PrimaryDefinition, ServiceKey, VIRTUAL_MACHINE_NAME,
+    object_kind,
 };
 use patchbay_rows::{Capability, Engine, Layout, ObjectName, PartRow, PartRows, Reader, RowView};
 use patchbay_schemas::atom::Atom;
@@ -248,8 +249,12 @@ impl Pods {
             if state == PortState::USUAL && self.waits(&place, existing, reader) {
                 state = PortState::WAITING;
             }
-            let binding =
-                Binding { chassis: kept.unwrap_or(id), has_uid: existing.is_none_or(has_uid) };
+            // In a database of all nodes, the port is where its interface is.
+            let is_central = inputs.settings().databases == Databases::Central;
+            let binding = Binding {
+                chassis: Some(kept.unwrap_or(id)).filter(|_| !is_central),
+                has_uid: existing.is_none_or(has_uid),
+            };
             let row = port(&place, &attachment.key, &binding, zone, state);
             self.put_port(&row, &place, zone, rows);
         }

@@ -18,7 +18,8 @@ const REMOTE: &str = "remote";
 
 /// Binding of a port.
 pub(super) struct Binding<'a> {
-    pub(super) chassis: &'a str,
+    /// Requested chassis. `None`: any one.
+    pub(super) chassis: Option<&'a str>,
     /// `true` if only the interface of this pod is bound to the port.
     pub(super) has_uid: bool,
 }
@@ -34,10 +35,12 @@ pub(super) fn port(
     let PodPlace { pod, network, port, addresses } = place;
     let text = addresses.port_addresses();
     let is_local = pod.node.as_deref() == Some(zone);
-    let key = addresses.tunnel_id.map(|key| key.to_string()).filter(|_| network.has_remote_ports());
+    // Without a chassis there are no ports of other zones, which would need equal keys.
+    let has_key = network.has_remote_ports() && binding.chassis.is_some();
+    let key = addresses.tunnel_id.map(|key| key.to_string()).filter(|_| has_key);
     let options = [
         Some((POD_UID, &*pod.uid)).filter(|(_, uid)| binding.has_uid && !uid.is_empty()),
-        Some((CHASSIS, binding.chassis)),
+        binding.chassis.map(|chassis| (CHASSIS, chassis)),
         key.as_deref().map(|key| (TUNNEL_KEY, key)),
     ];
     let external_ids = [

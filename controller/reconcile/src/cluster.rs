@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use patchbay_allocate::connects::{Unconnected, with_condition};
+use patchbay_allocate::connects::{Unconnected, assign_vpc_ids, with_condition};
 use patchbay_allocate::networks::{assign_node_subnets, define_networks};
 use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
 use patchbay_model::condition::ConditionReport;
@@ -105,6 +105,9 @@ impl Cluster {
         now: Time,
     ) -> Result<Self, LoadError> {
         let numbered = define_networks(&mut inventory, &settings, &now)?;
+        if settings.databases == Databases::Central {
+            assign_vpc_ids(&mut inventory, &numbered.networks);
+        }
         let connects = allocate_connects(&mut inventory, &numbered, &settings, &now);
         let mut pods = ClusterPods::read(&inventory);
         let attached = pods.attach(&inventory, &numbered);

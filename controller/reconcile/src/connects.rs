@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_allocate::connects::{
-    AllocationWarning, ClusterController, ClusterObjects, Unconnected,
+    AllocationWarning, ClusterController, ClusterObjects, Unconnected, VpcMembers,
 };
 use patchbay_allocate::networks::NumberedNetworks;
-use patchbay_model::{ClusterSettings, NadKey, Networks};
+use patchbay_model::{ClusterSettings, Databases, NadKey, Networks};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Problem};
 use patchbay_resources::object::{Object as _, Time};
 
@@ -30,8 +30,10 @@ pub(crate) fn allocate_connects(
     settings: &ClusterSettings,
     now: &Time,
 ) -> AllocatedConnects {
-    let objects =
-        connect_objects(inventory, &networks.networks).with_nodes(networks.node_ids.iter());
+    let vpcs = vpc_members(inventory, settings);
+    let objects = connect_objects(inventory, &networks.networks)
+        .with_nodes(networks.node_ids.iter())
+        .with_vpcs(vpcs.as_ref());
     let report = ClusterController::new(settings.clone()).reconcile(&objects, now);
     let texts = report.warnings.iter().map(ToString::to_string);
     let mut allocated = AllocatedConnects {
@@ -62,6 +64,11 @@ pub(crate) fn allocate_connects(
         allocated.unconnected.insert(outcome.name, outcome.unconnected);
     }
     allocated
+}
+
+/// VPCs of the connects. `None`: connects cannot join VPCs, because each zone has a database.
+pub(crate) fn vpc_members(inventory: &Inventory, settings: &ClusterSettings) -> Option<VpcMembers> {
+    (settings.databases == Databases::Central).then(|| VpcMembers::of(inventory))
 }
 
 /// The objects from which connects are allocated.

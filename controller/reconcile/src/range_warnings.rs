@@ -67,6 +67,7 @@ fn small_ranges(network: &Network, id: NodeId) -> impl Iterator<Item = (&'static
                 of_family(&network.transit_subnets, family)?,
                 network.transit_pair(id, family).is_some(),
             ),
+            Topology::Vpc => return None,
         };
         (!is_there).then_some((kind, range))
     })

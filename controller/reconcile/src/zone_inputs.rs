@@ -9,6 +9,7 @@ use patchbay_services::derived_slices;
 use patchbay_zone::ZoneObjects;
 
 use super::Cluster;
+use super::central::zone_inventory;
 use walk::{Walk, follow_gates};
 
 pub(crate) use walk::has_changed;
@@ -51,6 +52,7 @@ impl ZoneInputs {
         activity: Option<NetworkActivity>,
     ) {
         let settings = cluster.settings();
+        let inventory = zone_inventory(&cluster.inventory, settings);
         let followed = self
             .followed
             .take()
@@ -66,7 +68,7 @@ impl ZoneInputs {
         if is_new || former_activity != self.activity {
             objects.set_activity(self.activity.as_ref());
         }
-        let mut walk = Walk { before: &followed.inventory, now: &cluster.inventory, objects };
+        let mut walk = Walk { before: &followed.inventory, now: &inventory, objects };
         let has_other_definitions = is_new || walk.has_other_networks();
         if has_other_definitions {
             walk.set_connectable_networks();
@@ -96,7 +98,7 @@ impl ZoneInputs {
             follow_gates(objects, &earlier);
         }
         self.followed =
-            Some(Followed { inventory: cluster.inventory.clone(), settings: settings.clone() });
+            Some(Followed { inventory: inventory.into_owned(), settings: settings.clone() });
     }
 }
 

@@ -47,7 +47,7 @@ pub struct NetworkSelector {
     /// Selector of secondary networks of namespaces. Not supported for connects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secondary_user_defined_network_selector: Option<NamespacedNetworkSelector>,
-    /// Selector of attachment definitions. Not supported for connects.
+    /// Selector of attachment definitions of Kube-OVN, which stand for the subnets of VPCs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_attachment_definition_selector: Option<NamespacedNetworkSelector>,
 }
@@ -64,7 +64,7 @@ pub enum NetworkSelectionType {
     PrimaryUserDefinedNetworks,
     /// Secondary networks of namespaces. Not supported for connects.
     SecondaryUserDefinedNetworks,
-    /// Networks of attachment definitions. Not supported for connects.
+    /// Subnets of VPCs of Kube-OVN, by their attachment definitions.
     NetworkAttachmentDefinitions,
 }
 

@@ -1,6 +1,6 @@
 //! Conversion of Kubernetes objects into values of [`patchbay_model`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::{
     AttachedNetworks, AttachmentDefinition, ClusterSettings, Connect, ConnectError, ConnectInput,
@@ -217,6 +217,7 @@ pub fn connect(object: &ClusterNetworkConnect) -> Result<Connect, ConnectError> 
         unknown_owners,
         ranges,
         connectivity: connectivity(&object.spec.connectivity),
+        vpcs: BTreeMap::new(),
     })
 }
 

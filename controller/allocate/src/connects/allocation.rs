@@ -252,7 +252,7 @@ impl SubnetError {
         let name = network.name.clone();
         match network.topology {
             Topology::Layer3 => Self::Layer3 { network: name, owner: network.owner_key(), source },
-            Topology::Layer2 => Self::Layer2 { network: name, source },
+            Topology::Layer2 | Topology::Vpc => Self::Layer2 { network: name, source },
         }
     }
 

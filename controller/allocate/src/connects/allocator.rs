@@ -165,7 +165,8 @@ impl ConnectAllocator {
         let Some(subnets) = self.owners.get_mut(&owner) else {
             return;
         };
-        let (Topology::Layer2, Some(pair)) = (owner.topology, subnets.of(family)) else {
+        let (Topology::Layer2 | Topology::Vpc, Some(pair)) = (owner.topology, subnets.of(family))
+        else {
             return;
         };
         let mut earlier = self
@@ -199,7 +200,7 @@ impl ConnectAllocator {
                     .blocks
                     .get_mut(&IpFamily::of_net(subnet))
                     .is_some_and(|pool| pool.reserve(subnet)),
-                Topology::Layer2 => self.reserve_pair(subnet, &restored),
+                Topology::Layer2 | Topology::Vpc => self.reserve_pair(subnet, &restored),
             };
             if reserved {
                 restored.set(subnet);
@@ -227,7 +228,7 @@ impl ConnectAllocator {
     fn take(&mut self, topology: Topology, family: IpFamily) -> Option<IpNet> {
         match topology {
             Topology::Layer3 => self.blocks.get_mut(&family)?.allocate(),
-            Topology::Layer2 => {
+            Topology::Layer2 | Topology::Vpc => {
                 if let Some(pair) = self.take_pair(family) {
                     return Some(pair);
                 }
@@ -282,7 +283,7 @@ impl ConnectAllocator {
                         pool.release(subnet);
                     }
                 }
-                Topology::Layer2 => {
+                Topology::Layer2 | Topology::Vpc => {
                     self.shared.iter_mut().any(|block| {
                         let pool = block.pairs.get_mut(&family);
                         pool.is_some_and(|pool| pool.release(subnet))

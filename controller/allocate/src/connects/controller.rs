@@ -1,8 +1,12 @@
 //! Reconciliation of all ClusterNetworkConnects with their specs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use patchbay_model::{ClusterSettings, ConnectSubnetMap, DatapathKey, IdError, ROUTER_TUNNEL_KEY};
+use patchbay_model::{
+    ClusterSettings, ConnectSubnetMap, ConnectedVpc, DatapathKey, IdError, NetworkId,
+    ROUTER_TUNNEL_KEY,
+};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::object::Object;
 use patchbay_resources::object::Time;
@@ -115,7 +119,7 @@ impl ClusterController {
                                 Failure::of(error.stage(), name, [error])
                             }),
                             unconnected: {
-                                let selection = Selection::discover(&object.spec, objects);
+                                let selection = Selection::discover(object, objects);
                                 Unconnected::of(&object.spec, &selection, None, objects)
                             },
                             ..ConnectResult::default()
@@ -241,7 +245,7 @@ impl ClusterController {
         objects: &ClusterObjects<'_>,
         network_keys: &BTreeSet<DatapathKey>,
     ) -> ConnectResult {
-        let mut selection = Selection::discover(&object.spec, objects);
+        let mut selection = Selection::discover(object, objects);
         let unreadable = std::mem::take(&mut selection.unreadable).into_iter();
         let warnings = unreadable.map(|(nad, problem)| AllocationWarning::Definition {
             connect: name.to_owned(),
@@ -253,7 +257,8 @@ impl ClusterController {
             // The key is not in use yet, so it can be replaced.
             self.keys.release(name);
         }
-        let mut result = self.allocate(name, allocation, &selection, network_keys);
+        let vpcs = objects.vpcs.and_then(|vpcs| vpcs.vpcs(name));
+        let mut result = self.allocate((name, vpcs), allocation, &selection, network_keys);
         if result.is_refused {
             result.subnets = allocation.close(object, &selection);
         }
@@ -265,12 +270,12 @@ impl ClusterController {
     /// Allocates the key of the connect and the subnets of the selected networks.
     fn allocate(
         &mut self,
-        name: &str,
+        (name, vpcs): (&str, Option<&BTreeMap<NetworkId, Arc<ConnectedVpc>>>),
         allocation: &mut ConnectAllocation,
         selection: &Selection<'_>,
         network_keys: &BTreeSet<DatapathKey>,
     ) -> ConnectResult {
-        let errors = validate(&self.settings, &allocation.cidrs, &selection.networks);
+        let errors = validate(&self.settings, &allocation.cidrs, &selection.networks, vpcs);
         if !errors.is_empty() {
             return ConnectResult::refused(Stage::Validation, name, errors);
         }

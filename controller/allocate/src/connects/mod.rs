@@ -41,6 +41,7 @@ mod selection;
 mod status;
 mod unconnected;
 mod validation;
+mod vpc_members;
 
 pub use controller::ClusterController;
 pub use objects::ClusterObjects;
@@ -48,3 +49,5 @@ pub use refusals::refusals;
 pub use report::{AllocationReport, AllocationWarning, CncOutcome};
 pub use status::{ACCEPTED, with_condition};
 pub use unconnected::{Unconnected, reasons_without_networks};
+pub(crate) use vpc_members::vpc_ids;
+pub use vpc_members::{VpcMembers, assign_vpc_ids};

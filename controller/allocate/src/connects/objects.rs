@@ -10,6 +10,8 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::selector::LabelIndex;
 
+use super::vpc_members::VpcMembers;
+
 /// All objects of a cluster at one moment.
 #[derive(Debug)]
 pub struct ClusterObjects<'a> {
@@ -22,6 +24,8 @@ pub struct ClusterObjects<'a> {
     pub(super) connects: BTreeMap<String, &'a ClusterNetworkConnect>,
     /// The highest node id, and the name of the node.
     pub(super) last_node: Option<(NodeId, String)>,
+    /// VPCs of connects. `None`: connects cannot join VPCs.
+    pub(super) vpcs: Option<&'a VpcMembers>,
 }
 
 impl<'a> ClusterObjects<'a> {
@@ -55,7 +59,15 @@ impl<'a> ClusterObjects<'a> {
                 .collect(),
             connects: connects.into_iter().map(|connect| (connect.name_any(), connect)).collect(),
             last_node: None,
+            vpcs: None,
         }
+    }
+
+    /// Adds the VPCs that connects select. Without this, connects cannot join VPCs.
+    #[must_use]
+    pub fn with_vpcs(mut self, vpcs: Option<&'a VpcMembers>) -> Self {
+        self.vpcs = vpcs;
+        self
     }
 
     /// Adds the nodes, by name and id, for warnings of connects that are too small for them.

@@ -52,10 +52,11 @@ pub fn refusals(
     let mut refusals = BTreeMap::new();
     let mut conflicts = Vec::new();
     for (name, connect) in &connects {
-        let selection = Selection::discover(&connect.object.spec, objects);
+        let selection = Selection::discover(connect.object, objects);
         let mut networks = connect.networks.clone();
         networks.extend(&selection.networks);
-        let errors = validate(settings, &connect.cidrs, &networks);
+        let vpcs = objects.vpcs.and_then(|vpcs| vpcs.vpcs(name));
+        let errors = validate(settings, &connect.cidrs, &networks, vpcs);
         conflicts.extend(errors.iter().filter_map(|error| connect.conflict(name, error)));
         let selected = selection.networks.values().map(|it| it.owner_key());
         let shared = shared_networks(name, &connect.cidrs, selected, &ranges);

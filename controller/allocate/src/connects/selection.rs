@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::{
-    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, Role, Transport,
+    NETWORK_ID, NETWORK_NAME, NadKey, NadProblem, Network, NetworkId, Role, Topology, Transport,
 };
-use patchbay_resources::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
+use patchbay_resources::cnc::{ClusterNetworkConnect, NetworkSelectionType};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::LabelSelector;
 use patchbay_resources::object::Object;
@@ -13,6 +13,7 @@ use patchbay_resources::selector::{self, Selector};
 use thiserror::Error;
 
 use super::objects::ClusterObjects;
+use super::vpc_members::VpcMembers;
 
 /// Reason why a selector selects no networks, or not all.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -27,6 +28,10 @@ pub(super) enum DiscoveryError {
         "network {network} has transport type {transport} that is not supported for networkConnect"
     )]
     Transport { network: String, transport: Transport },
+    #[error("network {network} is a layer3 network, which a database of all nodes does not have")]
+    Layer3 { network: String },
+    #[error("NetworkAttachmentDefinition {nad}: {reason}")]
+    Definition { nad: NadKey, reason: String },
 }
 
 /// Selected attachment definition whose network is not known.
@@ -56,10 +61,10 @@ pub(super) struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     /// Selects networks by all selectors. Errors do not stop the selection.
-    pub(super) fn discover(spec: &ClusterNetworkConnectSpec, objects: &ClusterObjects<'a>) -> Self {
+    pub(super) fn discover(connect: &ClusterNetworkConnect, objects: &ClusterObjects<'a>) -> Self {
         let mut selection = Self::default();
         let mut seen = BTreeSet::new();
-        for entry in &spec.network_selectors {
+        for entry in &connect.spec.network_selectors {
             match entry.network_selection_type {
                 NetworkSelectionType::ClusterUserDefinedNetworks => {
                     let labels = entry
@@ -83,10 +88,27 @@ impl<'a> Selection<'a> {
                         }
                     }
                 }
-                other => selection.errors.push(DiscoveryError::SelectionType(other)),
+                other => match (other, objects.vpcs) {
+                    (NetworkSelectionType::NetworkAttachmentDefinitions, Some(vpcs)) => {
+                        selection.vpcs(&connect.name_any(), vpcs);
+                    }
+                    _ => selection.errors.push(DiscoveryError::SelectionType(other)),
+                },
             }
         }
         selection
+    }
+
+    /// Selects the VPCs of a connect. The others are connected if a definition has no subnet.
+    fn vpcs(&mut self, connect: &str, members: &'a VpcMembers) {
+        let vpcs = members.vpcs(connect).into_iter().flat_map(BTreeMap::values);
+        let networks = vpcs.map(|vpc| (vpc.network.name.as_str(), &vpc.network));
+        self.networks.extend(networks);
+        let problems = members.problems(connect).iter();
+        self.errors.extend(problems.map(|(nad, reason)| DiscoveryError::Definition {
+            nad: nad.clone(),
+            reason: reason.clone(),
+        }));
     }
 
     /// Selects networks of ClusterUserDefinedNetworks by the labels of their definitions.
@@ -134,7 +156,9 @@ impl<'a> Selection<'a> {
             return;
         }
         if let Some(network) = objects.networks.by_nad(key) {
-            if self.can_be_connected(&network.name, network.role, network.transport) {
+            if objects.vpcs.is_some() && network.topology == Topology::Layer3 {
+                self.errors.push(DiscoveryError::Layer3 { network: network.name.clone() });
+            } else if self.can_be_connected(&network.name, network.role, network.transport) {
                 self.networks.insert(&network.name, network);
             }
         } else if let Some(problem) = objects.networks.problems().get(key) {

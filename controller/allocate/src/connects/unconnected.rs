@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{NadKey, PRIMARY_NETWORK_LABEL, Requirement, Role, Selector, Transport};
-use patchbay_resources::cnc::{ClusterNetworkConnectSpec, NetworkSelectionType};
+use patchbay_resources::cnc::{
+    ClusterNetworkConnect, ClusterNetworkConnectSpec, NetworkSelectionType,
+};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::LabelSelector;
 use patchbay_resources::selector::{self, LabelIndex};
@@ -57,11 +59,11 @@ impl Unconnected {
 /// Reasons why the selectors of a connect select no network that can be connected: what they match,
 /// and the labels that there are. Empty: there is such a network.
 pub fn reasons_without_networks(
-    spec: &ClusterNetworkConnectSpec,
+    connect: &ClusterNetworkConnect,
     objects: &ClusterObjects<'_>,
 ) -> Vec<String> {
-    let selection = Selection::discover(spec, objects);
-    Unconnected::of(spec, &selection, None, objects).no_networks
+    let selection = Selection::discover(connect, objects);
+    Unconnected::of(&connect.spec, &selection, None, objects).no_networks
 }
 
 fn reasons(spec: &ClusterNetworkConnectSpec, objects: &ClusterObjects<'_>) -> Vec<String> {
@@ -78,6 +80,10 @@ fn reasons(spec: &ClusterNetworkConnectSpec, objects: &ClusterObjects<'_>) -> Ve
             NetworkSelectionType::PrimaryUserDefinedNetworks => {
                 let labels = primary.map(|member| &member.namespace_selector);
                 reasons.extend(of_namespaces(&field, labels, objects));
+            }
+            NetworkSelectionType::NetworkAttachmentDefinitions if objects.vpcs.is_some() => {
+                let reason = "selects no NetworkAttachmentDefinition of a Subnet of a Vpc";
+                reasons.push(format!("{field} {reason}"));
             }
             other => reasons.push(format!("{field} selects {other}, which cannot be connected")),
         }

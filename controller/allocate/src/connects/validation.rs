@@ -1,9 +1,10 @@
 //! Validation of the selected networks and the ranges of a connect.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ipnet::IpNet;
-use patchbay_model::{ClusterSettings, IpFamily, Network, OwnerKey};
+use patchbay_model::{ClusterSettings, ConnectedVpc, IpFamily, Network, NetworkId, OwnerKey};
 use thiserror::Error;
 
 use super::error::format_list;
@@ -36,6 +37,10 @@ pub(super) enum ValidationError {
         "can not connect selected networks: selected networks have overlapping subnets: network {left} with subnets {left_subnets} and network {right} with subnets {right_subnets}"
     )]
     PodSubnets { left: String, left_subnets: String, right: String, right_subnets: String },
+    #[error(
+        "can not connect selected networks: network {network} with subnets {subnets} overlaps with {range} of {of}, which Vpc {vpc} uses"
+    )]
+    Occupied { network: String, subnets: String, vpc: String, of: String, range: IpNet },
     #[error("IP family conflict: connected network {left} has only {} subnets, but another connected network {right} has only {} subnets", left_family.long_name(), left_family.other().long_name())]
     Families { left: String, left_family: IpFamily, right: String },
     #[error("IP family conflict: connected network {network} is {0}-only but connectSubnets do not contain an {0} subnet", family.long_name())]
@@ -84,17 +89,46 @@ pub(super) fn shared_networks(
         .collect()
 }
 
+/// Finds networks with addresses that a VPC uses besides those of its selected subnets: packets to
+/// them would not leave the VPC.
+fn occupied_ranges(
+    errors: &mut Vec<ValidationError>,
+    vpc: &ConnectedVpc,
+    networks: &BTreeMap<&str, &Network>,
+) {
+    let others = networks.values().filter(|network| network.name != vpc.network.name);
+    for network in others {
+        let subnets = cidrs(network);
+        let mut occupied = vpc.occupied.iter();
+        let found = occupied.find(|(_, range)| overlap(&subnets, std::slice::from_ref(range)));
+        if let Some((of, range)) = found {
+            errors.push(ValidationError::Occupied {
+                network: network.name.clone(),
+                subnets: format_list(subnets),
+                vpc: vpc.network.name.clone(),
+                of: of.clone(),
+                range: *range,
+            });
+        }
+    }
+}
+
 /// Checks the selected networks, by name, and the ranges of a connect. Returns all overlaps, in the
 /// order of the checks and then of the names; without an overlap, the errors of IP families.
 pub(super) fn validate(
     settings: &ClusterSettings,
     connect: &[IpNet],
     networks: &BTreeMap<&str, &Network>,
+    vpcs: Option<&BTreeMap<NetworkId, Arc<ConnectedVpc>>>,
 ) -> Vec<ValidationError> {
     let mut errors = Vec::new();
     cluster_ranges(&mut errors, settings, connect);
     network_ranges(&mut errors, connect, networks);
     pod_subnets(&mut errors, networks);
+    if errors.is_empty() {
+        let vpcs = vpcs.into_iter().flat_map(BTreeMap::values);
+        vpcs.for_each(|vpc| occupied_ranges(&mut errors, vpc, networks));
+    }
     // As in OVN-Kubernetes, an overlap is reported first.
     if errors.is_empty() {
         families(&mut errors, settings, connect, networks);

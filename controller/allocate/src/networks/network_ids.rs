@@ -20,6 +20,7 @@ use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::Object as _;
 
 use super::annotations::{annotation, write_annotations};
+use crate::connects::vpc_ids;
 
 /// Annotation of a node of an older OVN-Kubernetes: ids of networks.
 const NODE_NETWORK_IDS: &str = "k8s.ovn.org/network-ids";
@@ -71,6 +72,7 @@ pub(super) fn assign_network_ids(
     let refused = RefusedNetworks::read(inventory, &refused_nads, &networks);
     let mut ids = reserve_ids(inventory, &mut networks, memory, &mut problems);
     ids.extend(refused.ids);
+    ids.extend(vpc_ids(inventory));
     allocate_ids(inventory, &mut networks, ids, memory, &mut problems);
     let mut keys = reserve_keys(inventory, &mut networks, &mut problems);
     keys.extend(refused.keys);

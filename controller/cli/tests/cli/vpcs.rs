@@ -163,7 +163,10 @@ fn the_topology_follows_from_the_objects() {
     let named =
         "ClusterUserDefinedNetwork blue-network: layer3 networks have other rows in each zone";
     assert!(layer3.stderr.contains(named), "{}", layer3.stderr);
-    assert!(layer3.stdout.contains("(alpha-vpc)"), "{}", layer3.stdout);
+    let connected = "network cluster_udn_blue-network is a layer3 network";
+    assert!(layer3.stderr.contains(connected), "{}", layer3.stderr);
+    let planned = run_on("plan --topology central", &both);
+    assert!(planned.stdout.contains("+ Logical_Router alpha-vpc\n"), "{}", planned.stdout);
     let zone = run_on("apply --zone w1", &tenant);
     assert_eq!(zone.code, Some(1));
     assert!(zone.stderr.contains("all nodes have one database"), "{}", zone.stderr);
@@ -286,4 +289,79 @@ fn the_source_route_of_kube_ovn_counts_as_the_flag_says() {
         let (verdict, open, stdout) = asked(&format!("-o json {flag}"));
         assert_eq!((&*verdict, open), (expected, Value::Null), "{flag}: {stdout}");
     }
+}
+
+/// Manifests of the scenario in which a connect joins a VPC and a layer2 network, but for the
+/// connect, and the connect.
+fn connected() -> (String, String) {
+    let all = text("13-vpc-and-udn").replacen(NAMESPACES, "", 1);
+    let all = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: beta}}}}\n---\n{all}");
+    let at = all.find("apiVersion: k8s.ovn.org/v1\nkind: ClusterNetworkConnect").unwrap();
+    (all[..at].to_owned(), all[at..].to_owned())
+}
+
+/// Number of rows that name an owner of connects.
+fn rows_of_connects(server: &RealServer) -> usize {
+    let tables = [
+        "Logical_Router",
+        "Logical_Router_Port",
+        "Logical_Router_Policy",
+        "Logical_Router_Static_Route",
+    ];
+    let find = |table: &str| {
+        let condition = r#"external_ids:"k8s.ovn.org/owner-type"=ClusterNetworkConnect"#;
+        ask(server, &["--bare", "--columns=_uuid", "find", table, condition]).lines().count()
+    };
+    tables.into_iter().map(|table| find(table).div_ceil(2)).sum()
+}
+
+#[test]
+fn a_connect_joins_a_vpc_and_a_layer2_network_and_goes_with_all_its_rows() {
+    let server = RealServer::start([nb_schema()]);
+    let folder = ScratchDir::new();
+    let on = |command: &str| {
+        let state = folder.path().join("state");
+        format!("{command} --topology central --nb {} --state {}", server.remote(), state.display())
+    };
+    let (without, connect) = connected();
+    let both = format!("{without}{connect}");
+    let first = run_on(&on("apply"), &both);
+    applied(&first);
+    assert!(first.stdout.contains("AllNetworksConnected"), "{}", first.stdout);
+    let routers = ask(&server, &["lr-list"]);
+    assert!(routers.contains("(connect_router_alpha-db)"), "{routers}");
+    assert_eq!(rows_of_connects(&server), 11);
+    assert_unchanged(run_on(&on("plan"), &both));
+    applied(&run_on(&on("apply"), &without));
+    assert_eq!(rows_of_connects(&server), 0);
+    assert!(!ask(&server, &["lr-list"]).contains("connect_router"));
+    // The networks themselves stay.
+    assert!(ask(&server, &["ls-list"]).contains("cluster_udn_shared.db_ovn_layer2_switch"));
+    assert_unchanged(run_on(&on("plan"), &without));
+}
+
+#[test]
+fn a_connect_of_equal_ranges_is_refused_by_name() {
+    let server = RealServer::start([nb_schema()]);
+    let (without, connect) = connected();
+    let overlapping = without.replace("10.200.0.0/24", "10.100.0.0/24");
+    let on = |command: &str| format!("{command} --topology central --nb {}", server.remote());
+    let refused = run_on(&on("apply"), &format!("{overlapping}{connect}"));
+    assert_eq!(refused.code, Some(1));
+    let named = "network alpha-vpc with subnets [10.100.0.0/24] and network cluster_udn_shared-db \
+                 with subnets [10.100.0.0/24]";
+    assert!(refused.stderr.contains(named), "{}", refused.stderr);
+    assert!(refused.stderr.contains("not accepted"), "{}", refused.stderr);
+    assert_eq!(rows_of_connects(&server), 0);
+    // The rows of the VPC are made.
+    assert!(ask(&server, &["lr-list"]).contains("(alpha-vpc)"));
+}
+
+#[test]
+fn a_database_of_vpcs_alone_has_no_rows_for_networks() {
+    let server = RealServer::start([nb_schema()]);
+    let tenant = text("01-egress");
+    applied(&run_on(&format!("apply --nb {}", server.remote()), &tenant));
+    assert_eq!(ask(&server, &["--bare", "--columns=name", "list", "Copp"]).trim(), "");
+    assert_eq!(ask(&server, &["--bare", "--columns=name", "list", "Meter"]).trim(), "");
 }

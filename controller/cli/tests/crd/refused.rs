@@ -26,7 +26,7 @@ pub(crate) fn connects() -> Vec<Case> {
             ),
             &[
                 r#"networkSelectors[1]: Duplicate value: {"networkSelectionType":"DefaultNetwork"}"#,
-                ": Only ClusterUserDefinedNetworks or PrimaryUserDefinedNetworks can be selected",
+                ": Only ClusterUserDefinedNetworks, PrimaryUserDefinedNetworks or NetworkAttachmentDefinitions of Kube-OVN can be selected",
             ],
         ),
         refused(
@@ -45,7 +45,7 @@ pub(crate) fn connects() -> Vec<Case> {
                  {networkSelector: {}, namespaceSelector: {}}}]",
             ),
             &[
-                ": Only ClusterUserDefinedNetworks or PrimaryUserDefinedNetworks can be selected",
+                ": Only ClusterUserDefinedNetworks, PrimaryUserDefinedNetworks or NetworkAttachmentDefinitions of Kube-OVN can be selected",
                 "networkSelectors[0]: Inconsistent selector: both networkSelectionType SecondaryUserDefinedNetworks and secondaryUserDefinedNetworkSelector have to be set or neither",
                 "networkSelectors[0]: Inconsistent selector: both networkSelectionType NetworkAttachmentDefinitions and networkAttachmentDefinitionSelector have to be set or neither",
             ],

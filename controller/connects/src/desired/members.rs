@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use patchbay_model::{
-    Connect, ConnectSubnets, IpFamily, Network, NetworkId, OwnerKey, Topology, names,
+    Connect, ConnectSubnets, ConnectedVpc, IpFamily, Network, NetworkId, OwnerKey, Topology, names,
 };
 
 use super::LinkRows;
@@ -35,6 +35,10 @@ pub(crate) struct Member {
     pub(crate) is_active_here: bool,
     /// `true` if the switch exists.
     pub(crate) has_switch: bool,
+    /// The VPC, with the selected subnets. `None`: another network.
+    pub(crate) vpc: Option<Arc<ConnectedVpc>>,
+    /// `true` if the router gets routes to other members where it has none.
+    pub(crate) adds_ways: bool,
     /// Reason why the network has no rows. It is still a destination for other networks, which have
     /// their own drop rules.
     pub(crate) obstacle: Option<NetworkSkip>,
@@ -61,6 +65,8 @@ impl Member {
             active_nodes: None,
             is_active_here: false,
             has_switch: false,
+            vpc: None,
+            adds_ways: false,
             obstacle: None,
         }
     }
@@ -90,8 +96,49 @@ impl Member {
         subnets.filter(move |subnet| IpFamily::of_net(*subnet) == family)
     }
 
-    /// Port of the network's router through which pods in this zone send.
-    pub(super) fn inport(&self, zone: &str) -> String {
-        names::network_inport(&self.name, self.topology, zone)
+    /// Ports of the network's router through which pods in this zone send. Those of a VPC have the
+    /// name of their subnet.
+    pub(super) fn inports(&self, zone: &str) -> Vec<(String, Option<&str>)> {
+        match &self.vpc {
+            Some(vpc) => {
+                let names = vpc.subnets.iter().map(|subnet| subnet.name.as_str());
+                names.map(|subnet| (vpc.inport(subnet), Some(subnet))).collect()
+            }
+            None => vec![(names::network_inport(&self.name, self.topology, zone), None)],
+        }
+    }
+
+    /// Route tables in which packets of the selected subnets are looked up.
+    pub(super) fn route_tables(&self) -> BTreeSet<&str> {
+        match &self.vpc {
+            Some(vpc) => vpc.subnets.iter().map(|subnet| subnet.route_table.as_str()).collect(),
+            None => [""].into(),
+        }
+    }
+
+    /// Term of a match, with `&&` before it, for packets of other ports that are looked up in a
+    /// table. `None`: there are no such ports.
+    pub(super) fn other_inports(&self, table: &str) -> Option<String> {
+        let Some(vpc) = &self.vpc else {
+            return Some(String::new());
+        };
+        if table.is_empty() {
+            // Ports to other VPCs and to external subnets are looked up there, too.
+            let elsewhere = vpc.subnets.iter().chain(&vpc.others);
+            let elsewhere = elsewhere.filter(|subnet| !subnet.route_table.is_empty());
+            let terms =
+                elsewhere.map(|subnet| format!(" && inport != \"{}\"", vpc.inport(&subnet.name)));
+            return Some(terms.collect());
+        }
+        let others = vpc.others.iter().filter(|subnet| subnet.route_table == table);
+        let terms: Vec<String> =
+            others.map(|subnet| format!("inport == \"{}\"", vpc.inport(&subnet.name))).collect();
+        (!terms.is_empty()).then(|| format!(" && ({})", terms.join(" || ")))
+    }
+
+    /// `true` if the network's router gets a route to a range in a table, because it has none.
+    pub(super) fn needs_way(&self, table: &str, range: &IpNet) -> bool {
+        let has_route = self.vpc.as_ref().is_some_and(|vpc| vpc.has_route(table, range));
+        self.adds_ways && !has_route
     }
 }

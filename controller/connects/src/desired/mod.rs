@@ -22,7 +22,7 @@ use super::tables::RouterRow;
 pub(super) use isolation::{IsolationRows, isolation};
 pub(super) use links::{Link, LinkRows};
 pub(super) use members::Member;
-pub(super) use routing::{policies, routes};
+pub(super) use routing::{policies, routes, ways};
 
 /// Name of the `Copp` row (control plane protection) that OVN-Kubernetes creates for all routers.
 pub(super) const COPP: &str = "ovnkube-default";

@@ -1,5 +1,7 @@
 //! Policies that send traffic to the connect router, and routes from it to the networks.
 
+use std::collections::BTreeMap;
+
 use ipnet::IpNet;
 use patchbay_schemas::nb::LogicalRouterPolicyAction;
 
@@ -11,6 +13,10 @@ use crate::tables::{PolicyRow, RouteRow};
 
 /// Priority of the policies.
 const POLICY_PRIORITY: i64 = 9001;
+/// Priority of the policies that drop what no policy sends to the connect router.
+const OTHERS_PRIORITY: i64 = 9000;
+/// External id of a policy on the router of a VPC: a subnet. Kube-OVN deletes policies without it.
+const SUBNET: &str = "subnet";
 
 /// Routes of the connect router over a link: to the node's subnets of a layer3 network, or to all
 /// subnets of a layer2 network.
@@ -43,38 +49,105 @@ pub(crate) fn routes(member: &Member, link: &Link<'_>) -> Vec<RouteRow> {
     routes
 }
 
-/// Policies on the source network's router that send traffic to the destination, one for each IP
-/// family.
-pub(crate) fn policies(
-    source: &Member,
-    link: &Link<'_>,
-    destination: &Member,
-) -> impl Iterator<Item = PolicyRow> {
-    let connect = source.link_rows.connect();
-    let inport = source.inport(link.node.map_or("", |node| &node.name));
-    IpFamily::BOTH.into_iter().filter_map(move |family| {
-        let (nexthop, _) = link.addresses_of(family)?;
+/// Policies on the source network's router that send traffic to the destination: one for each IP
+/// family and port of the router. Where the router gets routes, another policy drops what comes in
+/// by other ports, which had no way before.
+pub(crate) fn policies(source: &Member, link: &Link<'_>, destination: &Member) -> Vec<PolicyRow> {
+    let inports = source.inports(link.node.map_or("", |node| &node.name));
+    let mut rows = Vec::new();
+    for family in IpFamily::BOTH {
+        let Some((nexthop, _)) = link.addresses_of(family) else {
+            continue;
+        };
         let subnets: Vec<IpNet> = destination.pod_subnets_of(family).collect();
         let destinations = match &subnets[..] {
-            [] => return None,
+            [] => continue,
             [_] => destinations(&subnets),
             _ => format!("({})", destinations(&subnets)),
         };
-        let row = OwnedRow::RouterPolicy {
-            source: source.id,
-            destination: destination.id,
-            family,
-            router: &source.router,
+        for (place, (inport, subnet)) in inports.iter().enumerate() {
+            let end = if place == 0 { "" } else { subnet.unwrap_or_default() };
+            let mut external_ids = policy_ids(source, destination, family, end);
+            external_ids.extend(subnet.map(|subnet| (SUBNET.to_owned(), subnet.to_owned())));
+            rows.push(PolicyRow {
+                priority: POLICY_PRIORITY,
+                r#match: format!("inport == \"{inport}\" && {destinations}"),
+                action: LogicalRouterPolicyAction::Reroute,
+                nexthops: [nexthop.to_string()].into(),
+                external_ids,
+                ..PolicyRow::default()
+            });
+        }
+        for table in source.route_tables() {
+            let Some(others) = source.other_inports(table) else {
+                continue;
+            };
+            let without_way = subnets.iter().filter(|subnet| source.needs_way(table, subnet));
+            rows.extend(without_way.map(|subnet| {
+                let destination_term = self::destinations(std::slice::from_ref(subnet));
+                let end = format!("{table}:{subnet}");
+                let mut external_ids = policy_ids(source, destination, family, &end);
+                let subnets = source.vpc.iter().flat_map(|vpc| &vpc.subnets).take(1);
+                external_ids.extend(subnets.map(|subnet| (SUBNET.to_owned(), subnet.name.clone())));
+                PolicyRow {
+                    priority: OTHERS_PRIORITY,
+                    r#match: format!("{destination_term}{others}"),
+                    action: LogicalRouterPolicyAction::Drop,
+                    external_ids,
+                    ..PolicyRow::default()
+                }
+            }));
+        }
+    }
+    rows
+}
+
+/// External ids of a policy. `end`: further identity of all but the first one of a family.
+fn policy_ids(
+    source: &Member,
+    destination: &Member,
+    family: IpFamily,
+    end: &str,
+) -> BTreeMap<String, String> {
+    let row = OwnedRow::RouterPolicy {
+        source: source.id,
+        destination: destination.id,
+        family,
+        router: &source.router,
+    };
+    let mut ids = row.external_ids(source.link_rows.connect());
+    if let (Some(id), false) = (ids.get_mut(key::ID), end.is_empty()) {
+        *id = format!("{id}:{end}");
+    }
+    ids
+}
+
+/// Routes of the source network's router to the destination. A policy is consulted only after a
+/// route, so that a router without any way there gets one.
+pub(crate) fn ways(source: &Member, link: &Link<'_>, destination: &Member) -> Vec<RouteRow> {
+    let mut rows = Vec::new();
+    for family in IpFamily::BOTH {
+        let Some((nexthop, _)) = link.addresses_of(family) else {
+            continue;
         };
-        Some(PolicyRow {
-            priority: POLICY_PRIORITY,
-            r#match: format!("inport == \"{inport}\" && {destinations}"),
-            action: LogicalRouterPolicyAction::Reroute,
-            nexthops: [nexthop.to_string()].into(),
-            external_ids: row.external_ids(connect),
-            ..PolicyRow::default()
-        })
-    })
+        for table in source.route_tables() {
+            let subnets = destination.pod_subnets_of(family);
+            rows.extend(subnets.filter(|subnet| source.needs_way(table, subnet)).map(|subnet| {
+                let end = format!("{table}:{subnet}");
+                let external_ids = policy_ids(source, destination, family, &end).into_iter();
+                RouteRow {
+                    ip_prefix: format_net(subnet).into(),
+                    nexthop: format_address(nexthop).into(),
+                    route_table: table.into(),
+                    external_ids: external_ids
+                        .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+                        .collect(),
+                    ..RouteRow::default()
+                }
+            }));
+        }
+    }
+    rows
 }
 
 /// Match term for packets to any of the subnets: `ip4.dst == … || ip6.dst == …`.

@@ -125,7 +125,7 @@ impl Connects {
             return None;
         }
         match member.topology {
-            Topology::Layer2 => {
+            Topology::Layer2 | Topology::Vpc => {
                 let is_made = id.index == 0 && member.is_active_here;
                 is_made.then(|| Link::of_layer2(member))
             }

@@ -8,6 +8,7 @@ use crate::capability::{Connects, PartReport, Rows};
 use crate::desired::{self, Link, Member};
 use crate::part::{ConnectPart, LinkId, Part};
 use crate::shared::{AnnotatedNetwork, ConnectReader, Standing};
+use crate::tables::WAYS;
 
 impl Connects {
     pub(crate) fn policies(
@@ -42,6 +43,13 @@ impl Connects {
                     .held_by(self.tables.router_policies, from.router.as_str())
                     .together(source.get().into());
             }
+            // They come with the policies, so that no other packet takes the routes.
+            for route in desired::ways(from, link, to) {
+                rows.put(self.tables.routes, &route)
+                    .held_by(self.tables.router_routes, from.router.as_str())
+                    .phases(WAYS)
+                    .together(source.get().into());
+            }
             return;
         }
         // Those of a network that is left stay because of the scope.
@@ -74,7 +82,7 @@ impl Connects {
         reader: &ConnectReader<'a>,
     ) -> Option<Link<'a>> {
         let id = match member.topology {
-            Topology::Layer2 => LinkId { network: member.id, index: 0 },
+            Topology::Layer2 | Topology::Vpc => LinkId { network: member.id, index: 0 },
             Topology::Layer3 => {
                 LinkId::layer3(member.id, reader.read(&Cell::LocalNode).local_node().id?)
             }

@@ -37,7 +37,7 @@ impl Connects {
         let mut switches = BTreeSet::new();
         let mut notices = Vec::new();
         let members = networks.values().filter_map(|network| network.member.as_ref());
-        for member in members.filter(|member| member.is_connected()) {
+        for member in members.filter(|member| member.is_connected() && member.vpc.is_none()) {
             let load_balancers = self.load_balancers(&member.name, reader);
             let found = load_balancers.len();
             group.load_balancer.extend(load_balancers);

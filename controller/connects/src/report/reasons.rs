@@ -67,6 +67,9 @@ pub enum NetworkSkip {
         "the Northbound database does not know the ACL action \"pass\", which service-only connectivity needs"
     )]
     NoPassAction,
+    /// The network is a VPC, whose services are not connected.
+    #[error("services of VPCs cannot be connected yet: spec.connectivity needs PodNetwork")]
+    ServicesOfVpc,
     /// OVN is older than its remote router ports (25.03). The network has its rows, but packets
     /// between its pods on one node and connected networks on another node are lost.
     #[error(

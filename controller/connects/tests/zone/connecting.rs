@@ -238,7 +238,7 @@ fn the_annotation_must_agree_with_the_network() {
         [
             "network green: the network has topology layer2, but the annotation names another",
             "network layer3_9: the network is not known",
-            "annotation: owner key \"layer4_9\" is not layer3_<id> or layer2_<id>",
+            "annotation: owner key \"layer4_9\" is not layer3_<id>, layer2_<id> or vpc_<id>",
         ]
     );
 }

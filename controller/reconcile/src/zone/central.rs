@@ -5,6 +5,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use patchbay_engine::db::Snapshot;
+use patchbay_model::{CniConfig, Databases};
+use patchbay_networks::{COPP, Topologies};
+use patchbay_pods::Pods;
+use patchbay_policies::Policies;
+use patchbay_policies::admin::AdminPolicies;
 use patchbay_resources::conversion::vpc_scene;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
@@ -13,10 +18,12 @@ use patchbay_resources::object::kube_ovn::{
 };
 use patchbay_resources::object::{Node, Object as _, Pod};
 use patchbay_rows::ObjectName;
+use patchbay_schemas::nb::Copp;
 use patchbay_schemas::uuids::UuidSource;
 use patchbay_vpcs::{Vpcs, ZoneVpcs};
 
 use super::capabilities::{Capabilities, rows};
+use super::controllers::ZoneControllers;
 use super::pass::Pass;
 use super::{ZoneError, ZoneOutcome};
 use crate::Cluster;
@@ -40,22 +47,36 @@ const KINDS: [&str; 12] = [
 
 /// Capabilities of the one database of all nodes.
 #[derive(Debug)]
-pub(super) struct CentralControllers(Capabilities<ZoneVpcs>);
+pub(super) struct CentralControllers {
+    vpcs: Capabilities<ZoneVpcs>,
+    /// Networks and connects, in a zone of all nodes.
+    zone: ZoneControllers,
+}
 
 impl CentralControllers {
     /// Capabilities that take the placeholders of new rows from `uuids`.
     pub(super) fn new(mut uuids: UuidSource) -> Self {
-        Self(Capabilities::new(vec![rows::<Vpcs>(&mut uuids)]))
+        let of_networks = vec![
+            rows::<Topologies>(&mut uuids),
+            rows::<Pods>(&mut uuids),
+            rows::<Policies>(&mut uuids),
+            rows::<AdminPolicies>(&mut uuids),
+        ];
+        Self {
+            vpcs: Capabilities::new(vec![rows::<Vpcs>(&mut uuids)]),
+            zone: ZoneControllers::new(Databases::CENTRAL.to_owned(), uuids, of_networks),
+        }
     }
 
     /// Sets the objects of earlier passes, whose rows go if the objects are gone. `None`: all rows
     /// go that nothing wants.
     pub(super) fn set_recorded(&mut self, recorded: Option<Arc<BTreeSet<ObjectName>>>) {
-        self.0.set_recorded(recorded);
+        self.vpcs.set_recorded(recorded.clone());
+        self.zone.set_recorded(recorded);
     }
 
-    /// Makes the rows of VPCs what the objects of the cluster define. Each object has its own
-    /// transaction. Rows that refer to those of other objects follow in the next plan.
+    /// Makes the rows of VPCs, networks and connects what the objects of the cluster define. Each
+    /// object of a VPC has its own transaction. Rows that refer to those of other objects follow in the next plan.
     ///
     /// # Errors
     /// A plan does not fit the database, or a transaction is not applied: see [`ZoneError`].
@@ -68,22 +89,42 @@ impl CentralControllers {
         Box::pin(async move {
             let mut pass = Pass::new(northbound);
             let inputs = inputs(&cluster.inventory);
-            let problems = self.0.commit(&mut pass, &inputs, cluster).await?;
+            self.vpcs.commit(&mut pass, &inputs, cluster).await?;
+            let mut outcome = if has_networks(cluster, &pass.northbound.snapshot()) {
+                self.zone.commit(&mut pass, cluster).await?
+            } else {
+                ZoneOutcome::default()
+            };
+            // Routers of former VPCs go after the ports of connects.
+            let problems = self.vpcs.commit(&mut pass, &inputs, cluster).await?;
             pass.end()?;
-            Ok(ZoneOutcome {
-                problems,
-                warnings: pass.warnings,
-                kept: self.0.kept().collect(),
-                ..ZoneOutcome::default()
-            })
+            outcome.problems.extend(problems);
+            outcome.warnings.extend(pass.warnings);
+            outcome.kept.extend(self.vpcs.kept());
+            Ok(outcome)
         })
     }
 
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
     pub(super) fn is_reconciled(&mut self, cluster: &Cluster, snapshot: &Snapshot) -> bool {
         let inputs = inputs(&cluster.inventory);
-        self.0.is_reconciled(&inputs, cluster, snapshot)
+        self.vpcs.is_reconciled(&inputs, cluster, snapshot)
+            && (!has_networks(cluster, snapshot) || self.zone.is_reconciled(cluster, snapshot))
     }
+}
+
+/// `true` if there are networks or connects, or were: then the database has rows for all of them,
+/// which VPCs do not need.
+fn has_networks(cluster: &Cluster, snapshot: &Snapshot) -> bool {
+    let inventory = &cluster.inventory;
+    let is_network = |config: &str| !matches!(CniConfig::from_json(config), Ok(None));
+    let definitions = inventory.network_attachment_definitions.iter();
+    let mut configs = definitions.filter_map(|(_, nad)| nad.object.spec.config.as_deref());
+    configs.any(is_network)
+        || !inventory.user_defined_networks.is_empty()
+        || !inventory.cluster_user_defined_networks.is_empty()
+        || !inventory.cluster_network_connects.is_empty()
+        || snapshot.typed::<Copp>().iter().flatten().any(|(_, copp)| copp.name == COPP)
 }
 
 fn inputs(inventory: &Inventory) -> ZoneVpcs {

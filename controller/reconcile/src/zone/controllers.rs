@@ -117,7 +117,7 @@ impl ZoneControllers {
     }
 
     /// Commits the rows of all capabilities that are written. Rejected rows are in the pass.
-    async fn commit(
+    pub(super) async fn commit(
         &mut self,
         pass: &mut Pass<'_>,
         cluster: &Cluster,

@@ -16,7 +16,7 @@ use patchbay_resources::object::{Namespace, Object as _};
 use patchbay_rows::Inputs as _;
 use patchbay_zone::{Cell, Kind, ZoneObjects};
 
-use crate::connects::connect_objects;
+use crate::connects::{connect_objects, vpc_members};
 use crate::pods::labelled_namespaces;
 use crate::refused::connect_inputs;
 
@@ -66,6 +66,8 @@ impl Walk<'_> {
                 &now.network_attachment_definitions,
             )
             && !has_changed(&before.namespaces, &now.namespaces)
+            && !has_changed(&before.vpcs, &now.vpcs)
+            && !has_changed(&before.subnets, &now.subnets)
             && before.refused == now.refused
             && before.undecoded == now.undecoded;
         let has_connects =
@@ -74,10 +76,16 @@ impl Walk<'_> {
             return;
         }
         let networks = networks_of(now);
-        let mut refusals = refusals(self.objects.settings(), &connect_objects(now, &networks));
+        let vpcs = vpc_members(now, self.objects.settings());
+        let objects = connect_objects(now, &networks).with_vpcs(vpcs.as_ref());
+        let mut refusals = refusals(self.objects.settings(), &objects);
         let inputs: BTreeMap<String, ConnectInput> = connect_inputs(now)
             .map(|(name, mut input)| {
                 input.refusal = refusals.remove(&name);
+                let of_connect = vpcs.as_ref().and_then(|vpcs| vpcs.vpcs(&name));
+                if let (Ok(connect), Some(vpcs)) = (&mut input.connect, of_connect) {
+                    connect.vpcs.clone_from(vpcs);
+                }
                 (name, input)
             })
             .collect();

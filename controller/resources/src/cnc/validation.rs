@@ -129,12 +129,14 @@ impl Violations {
                 selector.network_selection_type,
                 NetworkSelectionType::ClusterUserDefinedNetworks
                     | NetworkSelectionType::PrimaryUserDefinedNetworks
+                    | NetworkSelectionType::NetworkAttachmentDefinitions
             )
         };
         if !spec.network_selectors.iter().all(supported) {
             self.add(
                 "spec",
-                "Only ClusterUserDefinedNetworks or PrimaryUserDefinedNetworks can be selected",
+                "Only ClusterUserDefinedNetworks, PrimaryUserDefinedNetworks \
+                 or NetworkAttachmentDefinitions of Kube-OVN can be selected",
             );
         }
         for (index, selector) in spec.network_selectors.iter().enumerate() {

@@ -110,6 +110,11 @@ fn restore_vpcs(manifests: &mut Inventory, state: &Inventory) {
     });
     restore_kind(manifests, state, |new: &mut Vpc, old| {
         restore_status(&mut new.status, old.status.as_ref());
+        // The id, by which connects know the VPC.
+        if let Some(id) = old.annotations().get(NETWORK_ID) {
+            let annotations = new.annotations_mut();
+            annotations.entry(NETWORK_ID.to_owned()).or_insert_with(|| id.clone());
+        }
     });
     restore_kind(manifests, state, |new: &mut OvnEip, old| {
         let subnet = |eip: &OvnEip| eip.spec.external_subnet.clone();

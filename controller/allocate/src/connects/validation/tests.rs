@@ -28,7 +28,7 @@ fn network(name: &str, subnets: &[&str]) -> Network {
 
 fn check(settings: &ClusterSettings, connect: &[&str], networks: &[Network]) -> Vec<String> {
     let networks = networks.iter().map(|network| (network.name.as_str(), network)).collect();
-    validate(settings, &nets(connect), &networks).iter().map(ToString::to_string).collect()
+    validate(settings, &nets(connect), &networks, None).iter().map(ToString::to_string).collect()
 }
 
 fn dual() -> ClusterSettings {

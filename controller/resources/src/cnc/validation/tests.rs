@@ -77,7 +77,8 @@ fn the_rules_in_their_own_words() {
             "/networkSelectors",
             json!([{"networkSelectionType": "DefaultNetwork"}]),
             vec![
-                "spec: Only ClusterUserDefinedNetworks or PrimaryUserDefinedNetworks can be selected",
+                "spec: Only ClusterUserDefinedNetworks, PrimaryUserDefinedNetworks \
+                 or NetworkAttachmentDefinitions of Kube-OVN can be selected",
             ],
         ),
         (

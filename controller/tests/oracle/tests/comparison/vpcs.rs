@@ -127,23 +127,28 @@ impl Central {
         }
     }
 
-    /// Name of the only port of a pod.
-    fn port(&self, pod: &str) -> &str {
+    /// Name of the only port of a pod, and its address: in a subnet of a VPC, or in a network.
+    fn port(&self, pod: &str) -> (String, IpAddr) {
         let mut records = self.cluster.inventory.ips.iter();
         let record = records.find(|(_, record)| {
             let spec = &record.object.spec;
             format!("{}/{}", spec.namespace, spec.pod_name) == pod
         });
-        &record.unwrap_or_else(|| panic!("no port of {pod}")).0.name
+        if let Some((key, record)) = record {
+            let spec = &record.object.spec;
+            let texts = [&spec.v4_ip_address, &spec.v6_ip_address];
+            let address = texts.into_iter().find_map(|text| text.parse().ok());
+            return (key.name.clone(), address.unwrap());
+        }
+        let objects = self.cluster.zone_objects(Databases::CENTRAL);
+        let pod = objects.pods().find(|one| one.key.to_string() == pod).unwrap();
+        let place = objects.places(pod).next().unwrap();
+        (place.port.clone(), place.addresses.addresses[0].addr())
     }
 
     fn address(&self, to: &To) -> IpAddr {
-        if let Some(address) = to.ip {
-            return address;
-        }
-        let port = self.port(to.pod.as_deref().unwrap());
-        let record = self.cluster.inventory.ips.named(port).unwrap();
-        record.spec.v4_ip_address.parse().unwrap()
+        let of_pod = || self.port(to.pod.as_deref().unwrap()).1;
+        to.ip.unwrap_or_else(of_pod)
     }
 
     fn mac_of(&self, name: &str) -> String {
@@ -160,7 +165,7 @@ impl Central {
         protocol: Protocol,
     ) -> (Sender, Option<TracedPacket>) {
         if let Some(pod) = &from.pod {
-            let sender = Sender::port(self.port(pod));
+            let sender = Sender::port(self.port(pod).0);
             return match self.wiring.frame(&sender, address, protocol) {
                 Frame::Packet(packet) => (sender, Some(packet)),
                 Frame::Nothing => (sender, None),
@@ -284,7 +289,7 @@ fn questions_about_vpcs_have_the_written_answers() {
     let mut files: Vec<_> =
         fs::read_dir(root.join("tests/vpcs")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 12);
+    assert_eq!(files.len(), 16);
     let platform = fs::read_to_string(root.join("../../vpcs/tests/vpcs/platform.yaml")).unwrap();
     let mut wrong = Vec::new();
     for (name, release) in &releases {

@@ -68,7 +68,7 @@ fn annotations_that_cannot_be_restored_are_warnings() {
     assert_eq!(
         bed.settle(),
         [
-            "CNC a: annotation k8s.ovn.org/network-connect-subnet: owner key \"odd\" is not layer3_<id> or layer2_<id>",
+            "CNC a: annotation k8s.ovn.org/network-connect-subnet: owner key \"odd\" is not layer3_<id>, layer2_<id> or vpc_<id>",
             "CNC a: annotation k8s.ovn.org/network-connect-subnet: the subnets of layer3_1 are not free or not from connectSubnets",
         ]
     );
