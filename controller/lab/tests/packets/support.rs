@@ -111,10 +111,21 @@ pub(crate) async fn ask(lab: &Lab, from: &str, to: &str, protocol: Protocol) -> 
 /// Asks again while a promised answer does not come, because a busy machine answers late. An answer
 /// that the next hop is unknown is late, too: then no packet was sent, whose loss would count.
 pub(crate) async fn ask_patiently(is_promised: bool, ask: impl AsyncFn() -> Answer) -> Answer {
+    let is_final = |answer: &Answer| {
+        let is_sent = !matches!(answer.verdict, Verdict::NoNeighbour(_));
+        is_sent && !is_promised || answer.verdict.is_reached()
+    };
+    ask_until(is_final, ask).await
+}
+
+/// Asks again until an answer is final, `ATTEMPTS` times at most: the last answer.
+pub(crate) async fn ask_until(
+    is_final: impl Fn(&Answer) -> bool,
+    ask: impl AsyncFn() -> Answer,
+) -> Answer {
     let mut answer = ask().await;
     for _ in 1..ATTEMPTS {
-        let is_sent = !matches!(answer.verdict, Verdict::NoNeighbour(_));
-        if is_sent && !is_promised || answer.verdict.is_reached() {
+        if is_final(&answer) {
             break;
         }
         answer = ask().await;

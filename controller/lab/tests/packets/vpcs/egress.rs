@@ -1,10 +1,10 @@
 //! Ways out of a VPC.
 
-use patchbay_lab::WireLoss;
+use patchbay_lab::{Answer, Protocol, WireLoss};
 
 use super::tenants::{Platform, Tenant};
 use super::{ask, ask_in, seen, start};
-use crate::support::release;
+use crate::support::{ask_until, release};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_reach_the_internet_with_the_address_of_their_vpc() {
@@ -39,9 +39,12 @@ async fn a_second_tag_of_the_interface_loses_all_frames() {
     let alpha = Tenant::new("alpha", "10.100.0");
     let platform = Platform { vlan: 222, ..Platform::default() };
     let lab = start(release, &(platform.manifests() + &alpha.manifests())).await;
-    let answer = ask(&lab, "vm1", "8.8.8.8", "icmp", false).await;
-    assert!(!answer.verdict.is_reached(), "{answer:?}");
     let reason = "tagged twice: hosts in VLAN 222 do not read a second tag 222";
     let is_double = |loss: &WireLoss| loss.tags == [222, 222] && loss.reason == reason;
-    assert!(answer.losses.iter().any(is_double), "{answer:?}");
+    let shows_loss = |answer: &Answer| answer.losses.iter().any(is_double);
+    let (pod, internet) = (lab.find_pod("vm1").unwrap(), "8.8.8.8".parse().unwrap());
+    // A busy machine sends the first frame to the wire after the end of the first question.
+    let question = async || lab.ask_address(&pod, internet, Protocol::Icmp).await.unwrap();
+    let answer = ask_until(shows_loss, question).await;
+    assert!(shows_loss(&answer) && !answer.verdict.is_reached(), "{answer:?}");
 }
