@@ -107,6 +107,8 @@ pub struct VpcScene {
     /// The objects.
     pub objects: VpcObjects,
     standings: BTreeMap<Arc<str>, Result<(), SubnetProblem>>,
+    /// Names of the usable subnets that OVN serves, by VPC.
+    served: BTreeMap<Arc<str>, Vec<Arc<str>>>,
 }
 
 /// Connection of a VPC with an external subnet.
@@ -121,8 +123,17 @@ pub struct Connection {
 impl VpcScene {
     /// Judges the subnets of the objects.
     pub fn new(objects: VpcObjects) -> Self {
-        let mut scene = Self { objects, standings: BTreeMap::new() };
+        let mut scene = Self { objects, ..Self::default() };
         scene.standings = scene.judge_all();
+        let mut served: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for name in scene.objects.subnets.keys() {
+            if let Ok(subnet) = scene.usable_subnet(name)
+                && subnet.provider.is_of_ovn()
+            {
+                served.entry(subnet.vpc.clone()).or_default().push(name.clone());
+            }
+        }
+        scene.served = served;
         scene
     }
 
@@ -197,11 +208,10 @@ impl VpcScene {
         self.standings.get(name)
     }
 
-    /// Names of the usable subnets of a VPC that OVN serves.
-    pub fn subnets_of<'a>(&'a self, vpc: &'a str) -> impl Iterator<Item = &'a VpcSubnet> {
-        let subnets = self.objects.subnets.keys();
-        let usable = subnets.filter_map(|name| self.usable_subnet(name).ok());
-        usable.filter(move |subnet| &*subnet.vpc == vpc && subnet.provider.is_of_ovn())
+    /// Usable subnets of a VPC that OVN serves, in the order of their names.
+    pub fn subnets_of(&self, vpc: &str) -> impl Iterator<Item = &VpcSubnet> {
+        let names = self.served.get(vpc).into_iter().flatten();
+        names.filter_map(|name| self.usable_subnet(name).ok())
     }
 
     /// Connections that a VPC should have, whether there are addresses or not.
