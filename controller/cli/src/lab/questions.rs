@@ -51,11 +51,11 @@ pub(super) async fn ask(
 ) -> Result<Reply, String> {
     let find = |name| lab.find_pod(name).map_err(|error| error.to_string());
     if let Ok(address) = to.parse::<IpAddr>() {
-        let answer = lab
-            .ask_address(&find(from)?, address, protocol)
-            .await
-            .map_err(|error| error.to_string())?;
-        return reply_of_address(lab, &find(from)?, &answer, protocol, &[], colours);
+        let from = find(from)?;
+        let ask = async || lab.ask_address(&from, address, protocol).await;
+        let answer = ask_address_promised(lab, &from, protocol, ask).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        return reply_of_address(lab, &from, &answer, protocol, &[], colours);
     }
     let (from, to) = (find(from)?, find(to)?);
     let answer =
@@ -89,10 +89,16 @@ pub(super) async fn ask_in(
         ["via", hop] => Some(address(hop)?),
         _ => return Err("expected `via ADDRESS` after the asked address".to_owned()),
     };
-    let answer = lab
-        .ask_from_outside(&from, address(to)?, via, protocol)
-        .await
-        .map_err(|error| error.to_string())?;
+    let to = address(to)?;
+    let ask = async || {
+        let answer = lab.ask_from_outside(&from, to, via, protocol).await;
+        answer.map_err(|error| error.to_string())
+    };
+    let mut answer = ask().await?;
+    // No row says whether the packet is lost, and a busy machine answers late.
+    if !answer.verdict.is_reached() {
+        answer = ask().await?;
+    }
     Ok(Reply::naming_pod(&answer, colours))
 }
 
@@ -107,10 +113,9 @@ pub(super) async fn ask_service(
 ) -> Result<Reply, String> {
     let from = lab.find_pod(from).map_err(|error| error.to_string())?;
     let service = lab.find_service(cluster, service).map_err(|error| error.to_string())?;
-    let answer = lab
-        .ask_service(&from, &service, protocol, None)
-        .await
-        .map_err(|error| error.to_string())?;
+    let ask = async || lab.ask_service(&from, &service, protocol, None).await;
+    let answer = ask_address_promised(lab, &from, protocol, ask).await;
+    let answer = answer.map_err(|error| error.to_string())?;
     let reasons = service_reasons(lab, cluster, &from, &service, protocol);
     reply_of_address(lab, &from, &answer, protocol, &reasons, colours)
 }
@@ -177,6 +182,25 @@ async fn ask_promised(
         return Ok(answer);
     }
     lab.ask(from, to, protocol, None).await
+}
+
+/// Asks an address, and once more as [`ask_promised`] does. Routers may have to learn neighbours
+/// before the first packet passes.
+async fn ask_address_promised(
+    lab: &Lab,
+    from: &PodName,
+    protocol: Protocol,
+    ask: impl AsyncFn() -> Result<Answer, QuestionError>,
+) -> Result<Answer, QuestionError> {
+    let answer = ask().await?;
+    let is_stopped = || {
+        let course = lab.rows().diagnose_address(from, answer.address, protocol);
+        course.is_ok_and(|course| course.is_stopped())
+    };
+    if answer.verdict.is_reached() || is_stopped() {
+        return Ok(answer);
+    }
+    ask().await
 }
 
 /// The answer of an address. If the packet is lost, reasons and the course by rows follow.

@@ -41,6 +41,12 @@ impl AddressDiagnosis {
         Some((last.node.as_str(), last.obstacle.as_ref()?))
     }
 
+    /// `true` if rows stop the packet or the answer of a pod.
+    pub fn is_stopped(&self) -> bool {
+        let last = self.answers.last();
+        self.obstacle().is_some() || last.is_some_and(|last| last.obstacle.is_some())
+    }
+
     /// Choices that OVN leaves open on the way, such as backends.
     pub fn choices(&self) -> impl Iterator<Item = &str> {
         let paths = self.traces.iter().filter_map(|trace| trace.path.as_ref().ok());
