@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use super::command::{Run, patchbay};
+use super::command::Run;
 
 /// Command with which the READMEs start the program.
 const PROGRAM: &str = "cargo patchbay ";
+/// Beginning of the commands with packets.
+const LAB: &str = "cargo patchbay lab ";
 
 /// Commands of a README, each with the lines of its output that the README shows.
 fn shown(readme: &str) -> Vec<(&str, Vec<&str>)> {
@@ -22,10 +25,9 @@ fn shown(readme: &str) -> Vec<(&str, Vec<&str>)> {
             .into_iter()
             .flat_map(str::lines)
             .collect();
-        let command = lines.trim().strip_prefix(PROGRAM);
         // The lab needs OVN, and has tests of its own.
-        if let Some(command) = command.filter(|command| !command.starts_with("lab ")) {
-            commands.push((command, output));
+        if lines.contains(PROGRAM) && !lines.contains(LAB) {
+            commands.push((lines.trim(), output));
         }
     }
     commands
@@ -53,9 +55,11 @@ fn commands_of_readmes_print_what_the_readmes_show() {
         assert!(commands.len() >= 2, "{example}");
         for (command, lines) in commands {
             assert!(!lines.is_empty(), "{command}");
-            let mut program = patchbay();
-            program.args(command.split(' ')).current_dir(&root);
-            let run = Run::from(program.output().unwrap());
+            let command = command.replace(PROGRAM, "\"$PATCHBAY\" ");
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &command]).current_dir(&root).env_remove("RUST_LOG");
+            let shell = shell.env("PATCHBAY", env!("CARGO_BIN_EXE_patchbay"));
+            let run = Run::from(shell.output().unwrap());
             assert_ne!(run.code, Some(1), "{command}\n{}", run.stderr);
             let output = [run.stdout, run.stderr].concat();
             for line in lines {

@@ -8,6 +8,7 @@ mod ci;
 mod fetch;
 mod interrupted;
 mod session;
+mod tenants;
 mod terminal;
 
 use std::fs;
