@@ -109,7 +109,10 @@ pub use config_file::{ConfigFile, ConfigFileError};
 pub use control::{ControlApiClient, ControlServer, DatabaseStats, SimStats};
 pub use dial::Dialer;
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
-pub use file::{ClusterLogError, Damage, FileError, InitialDatabasesError};
+pub use file::{
+    ClusterLogError, Damage, DatabaseLog, FileError, InitialDatabasesError, LogEnd,
+    LoggedTransaction,
+};
 pub use limits::Limits;
 pub use listen::Listener;
 pub use model::{Model, Role};

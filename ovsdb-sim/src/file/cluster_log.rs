@@ -58,7 +58,7 @@ pub enum ClusterLogError {
 }
 
 impl ClusterLogError {
-    fn record(record: u64, problem: &dyn ToString) -> Self {
+    pub(super) fn record(record: u64, problem: &dyn ToString) -> Self {
         Self::Record { record, problem: problem.to_string() }
     }
 }
@@ -319,19 +319,19 @@ fn last_schema(
 }
 
 /// The schema and the content of the snapshot in a header.
-fn header_data(header: &TextBuf) -> Result<(Reader<'_>, Reader<'_>), ClusterLogError> {
+pub(super) fn header_data(header: &TextBuf) -> Result<(Reader<'_>, Reader<'_>), ClusterLogError> {
     let found = cluster_record::find_data(header.as_text(), "prev_data");
     found.ok_or_else(|| ClusterLogError::record(0, &MemberError::DATA))
 }
 
 /// The schema and the transaction of an entry, each of which may be null.
-fn entry_data(text: &TextBuf) -> Result<(Reader<'_>, Reader<'_>), ClusterLogError> {
+pub(super) fn entry_data(text: &TextBuf) -> Result<(Reader<'_>, Reader<'_>), ClusterLogError> {
     let found = cluster_record::find_data(text.as_text(), "data");
     // It was found when the record was read.
     found.ok_or_else(|| ClusterLogError::record(0, &MemberError::DATA))
 }
 
-fn read_schema(mut schema: Reader<'_>) -> Result<Arc<DatabaseSchema>, OvsdbError> {
+pub(super) fn read_schema(mut schema: Reader<'_>) -> Result<Arc<DatabaseSchema>, OvsdbError> {
     let mut schema = DatabaseSchema::read(&mut schema)?;
     schema.reorder_as_copy();
     check_persistent_columns(&schema)?;
@@ -357,7 +357,7 @@ fn replay_data(
 }
 
 /// Deletes all rows.
-fn clear(database: &mut Database) -> Result<(), OvsdbError> {
+pub(super) fn clear(database: &mut Database) -> Result<(), OvsdbError> {
     let tables = database.schema().table_ids();
     let operations: Vec<_> = tables
         .map(|table| Operation::Delete { table, condition: Condition::new(Vec::new()) })

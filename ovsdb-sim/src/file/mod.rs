@@ -15,7 +15,8 @@
 //! changed: as differences ([`Delta`]) if `_is_diff` is true, otherwise as whole values. Ephemeral
 //! columns are left out.
 //!
-//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one. The files of clustered
+//! [`DatabaseFile`] replays such a file, [`Journal`] appends to one, [`DatabaseLog`] steps through the
+//! history of either kind. The files of clustered
 //! databases (`cluster_record.rs`) have transactions of the same form;
 //! [`ClusterLog`](cluster_log::ClusterLog) and [`ClusterJournal`] are for them. A [`Storage`] is
 //! where the commits of a database are kept, whatever its model. [`InitialDatabases`] assigns the
@@ -30,6 +31,7 @@ mod damage;
 mod growth;
 mod journal;
 mod lock_file;
+mod log;
 mod reader;
 mod record;
 mod record_log;
@@ -41,6 +43,7 @@ mod writer;
 
 pub use cluster_log::ClusterLogError;
 pub use damage::Damage;
+pub use log::{DatabaseLog, LogEnd, LoggedTransaction};
 pub use sources::InitialDatabasesError;
 pub(crate) use sources::{DatabaseSource, InitialDatabases, OpenedDatabase};
 pub(crate) use storage::Storage;

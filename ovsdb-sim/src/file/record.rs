@@ -16,6 +16,9 @@ const MAX_HEADER_BYTES: u64 = 128;
 /// may have any length.
 const MAX_RESERVED_BYTES: usize = 1 << 20;
 
+/// Length of the beginning of a file that shows its kind, in bytes.
+pub(super) const KIND_BYTES: usize = 16;
+
 /// Kind of a database file, the second word in the headers of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
@@ -33,13 +36,18 @@ impl FileKind {
         }
     }
 
-    /// Reads the kind of an open file from its first bytes. A file of an unknown kind is taken for
-    /// a standalone one, whose reader reports the damage.
+    /// Reads the kind of an open file from its first bytes.
     pub(super) fn read(file: &File) -> io::Result<Self> {
-        let expected = format!("OVSDB {} ", Self::Clustered.word()).into_bytes();
-        let mut bytes = vec![0; expected.len()];
+        let mut bytes = [0; KIND_BYTES];
         let len = file.read_at(&mut bytes, 0)?;
-        Ok(if bytes[..len] == expected { Self::Clustered } else { Self::Standalone })
+        Ok(Self::of(&bytes[..len]))
+    }
+
+    /// The kind of a file that begins with `bytes`, [`KIND_BYTES`] at least unless it is shorter. A
+    /// file of an unknown kind is taken for a standalone one, whose reader reports the damage.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let is_clustered = bytes.starts_with(b"OVSDB CLUSTER ");
+        if is_clustered { Self::Clustered } else { Self::Standalone }
     }
 }
 

@@ -22,7 +22,7 @@ const INSERT_CONVERTED: &str =
     r#"{"op":"insert","table":"Parent","row":{"name":"after","added":8}}"#;
 
 /// The file of a new cluster, made by ovsdb-tool.
-fn create(dir: &Path, name: &str) -> PathBuf {
+pub(crate) fn create(dir: &Path, name: &str) -> PathBuf {
     let file = dir.join(name);
     run(tool("create-cluster", &file)
         .arg(schema_file(dir))
@@ -31,7 +31,7 @@ fn create(dir: &Path, name: &str) -> PathBuf {
 }
 
 /// The reply to the insertion of a row.
-fn insert(socket: &Path, name: &str, number: i64) -> String {
+pub(crate) fn insert(socket: &Path, name: &str, number: i64) -> String {
     let row = format!(r#"{{"name":"{name}","number":{number}}}"#);
     let operation = format!(r#"{{"op":"insert","table":"Parent","row":{row}}}"#);
     let reply = transact(socket, &operation);
@@ -39,7 +39,7 @@ fn insert(socket: &Path, name: &str, number: i64) -> String {
     reply
 }
 
-fn convert(socket: &Path, dir: &Path) {
+pub(crate) fn convert(socket: &Path, dir: &Path) {
     let path = dir.join("converted.ovsschema");
     fs::write(&path, CONVERTED).unwrap();
     run(Command::new(program("ovsdb-client"))

@@ -10,6 +10,7 @@ mod given;
 mod journal;
 mod load;
 mod locks;
+mod log;
 mod modes;
 mod servers;
 mod steps;
