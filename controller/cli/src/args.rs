@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
 use super::cluster_flags::ClusterFlags;
+use super::history::History;
 use super::input_flags::InputFlags;
 #[cfg(feature = "kubernetes")]
 use super::keys::Keys;
@@ -15,6 +17,7 @@ use super::lint::args::Lint;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::reach::args::Reach;
+use super::show::Show;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
 
@@ -47,6 +50,15 @@ pub(super) enum Command {
     /// does not, 3 a zone that was not asked decides, 1 error; of many answers 0, each has its own
     /// verdict, and 1 if a question cannot be asked.
     Reach(Box<Reach>),
+    /// Show the switches and routers of a Northbound database, as `ovn-nbctl show` prints them: of a
+    /// server, or of a file at any moment of its history.
+    Show(Show),
+    /// List the transactions of a database file with their times and comments, and the rows that
+    /// each of them changed.
+    History(History),
+    /// Find the transaction of a database file that opened or cut the way of a packet. Exit status:
+    /// 0 found, 2 the answer is the same in all of the history, 1 error.
+    Bisect(Box<Bisect>),
     /// Judge manifests of Kube-OVN's VPCs and of their platform before anything is applied. Exit
     /// status: 0 no error was found, 2 errors, with --strict also for warnings, 1 the manifests
     /// cannot be judged.

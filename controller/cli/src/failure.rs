@@ -33,6 +33,10 @@ pub(super) enum Failure {
     Unreadable { object: String, reason: String },
     #[error(transparent)]
     State(#[from] StateError),
+    #[error(transparent)]
+    File(#[from] ovsdb_sim::FileError),
+    #[error(transparent)]
+    Source(#[from] patchbay_sources::SourceError),
     #[error("node {zone} not found; the nodes are {}", abbreviate_list(nodes, MAX_LISTED_NAMES))]
     NoSuchZone { zone: String, nodes: Vec<String> },
     #[error("{kind} {name} not found; {}", known_names(kind, known))]

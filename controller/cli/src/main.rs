@@ -10,6 +10,7 @@ mod applied;
 mod apply;
 mod apply_report;
 mod args;
+mod bisect;
 mod cluster_flags;
 mod colours;
 mod console;
@@ -22,6 +23,8 @@ mod document;
 mod explain;
 mod failure;
 mod file_watcher;
+mod files;
+mod history;
 mod input_flags;
 mod kept;
 mod keys;
@@ -30,6 +33,7 @@ mod lab;
 mod lint;
 mod log_writer;
 mod manifest_limit;
+mod moment;
 #[cfg(feature = "kubernetes")]
 mod names;
 mod output;
@@ -37,8 +41,10 @@ mod plan;
 mod prune;
 mod reach;
 mod routers;
+mod row_changes;
 #[cfg(feature = "kubernetes")]
 mod run;
+mod show;
 mod state;
 mod stop;
 mod text;
@@ -84,6 +90,9 @@ const EXIT_STOPPED: u8 = 2;
 
 /// Exit status of `reach` if a zone that was not asked decides.
 const EXIT_NOT_ASKED: u8 = 3;
+
+/// Exit status of `bisect` if no transaction changes the answer.
+const EXIT_NOT_FOUND: u8 = 2;
 
 /// Log filter if `RUST_LOG` is not set. kube-client is off because callers log failed requests.
 const DEFAULT_LOG_FILTER: &str = "warn,kube_client=off";
@@ -135,7 +144,15 @@ fn start_log(command: Option<&Command>) {
     };
     let is_one_shot = match command {
         Some(Command::Apply(arguments)) => !arguments.watch,
-        Some(Command::Plan(_) | Command::Explain(_) | Command::Reach(_) | Command::Lint(_)) => true,
+        Some(
+            Command::Plan(_)
+            | Command::Explain(_)
+            | Command::Reach(_)
+            | Command::Lint(_)
+            | Command::Show(_)
+            | Command::History(_)
+            | Command::Bisect(_),
+        ) => true,
         _ => false,
     };
     let default = if is_one_shot { ONE_SHOT_LOG_FILTER } else { DEFAULT_LOG_FILTER };
@@ -178,6 +195,12 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
                     Some(outcome) if !outcome.is_arrival() => EXIT_STOPPED,
                     Some(_) | None => 0,
                 }));
+            }
+            Command::Show(arguments) => show::show(&arguments, console).await,
+            Command::History(arguments) => history::history(&arguments, console),
+            Command::Bisect(arguments) => {
+                let is_found = bisect::bisect(&arguments, console)?;
+                return Ok(ExitCode::from(if is_found { 0 } else { EXIT_NOT_FOUND }));
             }
             Command::Lint(arguments) => {
                 let is_clean = Box::pin(lint::lint(&arguments, console)).await?;

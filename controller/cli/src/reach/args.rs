@@ -8,11 +8,12 @@ use patchbay_reach::{Destination, Northd, Protocol, Sender};
 
 use crate::args::Format;
 use crate::input_flags::InputFlags;
+use crate::moment::Moment;
 
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("what").args(["from", "matrix", "questions"]).required(true),
-    group = ArgGroup::new("database").args(["nb", "file", "paths"]).required(true).multiple(true)
+    group = ArgGroup::new("database").args(["nb", "file", "must_gather", "paths"]).required(true).multiple(true)
 )]
 pub(crate) struct Reach {
     /// Sender: a pod (NAMESPACE/NAME) or the name of a switch port.
@@ -49,10 +50,20 @@ pub(crate) struct Reach {
     /// Without NODE= the zone is that of `NB_Global.name`.
     #[arg(long, value_name = "[NODE=]REMOTE")]
     pub(crate) nb: Vec<String>,
-    /// A standalone database file of a zone, likewise. It is only read. A path with `=` in its first
+    /// A database file of a zone, likewise: of a standalone database or of a member of a clustered
+    /// database, as it is or packed with gzip or xz. It is only read. A path with `=` in its first
     /// name begins with ./
     #[arg(long, value_name = "[NODE=]FILE")]
     pub(crate) file: Vec<String>,
+    /// Databases of all zones in an archive that a collector made (must-gather, sosreport): a
+    /// folder, or a tar archive, packed or not. Each member that is a northbound is read, whatever
+    /// its name.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) must_gather: Option<PathBuf>,
+    /// The moment in the history of the files: the number of a record, or a time such as
+    /// 2026-11-29T03:00:00Z. Default: their ends.
+    #[arg(long, value_name = "MOMENT", requires = "file")]
+    pub(crate) at: Option<Moment>,
     /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
     /// *.yml and *.json files, or - for standard input. Without pods there, each primary network
     /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N. With --nb or --file
@@ -62,7 +73,7 @@ pub(crate) struct Reach {
     pub(crate) paths: Vec<PathBuf>,
     /// The zone whose switch ports are meant, of all zones of the manifests: the name of its node.
     /// Default: the node of the sending pod, or the first node.
-    #[arg(long, value_name = "NODE", requires = "paths", conflicts_with_all = ["nb", "file"])]
+    #[arg(long, value_name = "NODE", requires = "paths", conflicts_with_all = ["nb", "file", "must_gather"])]
     pub(crate) zone: Option<String>,
     /// The chassis whose variables templates of load balancers get. Default: that of a gateway
     /// router.
@@ -111,18 +122,7 @@ impl Reach {
     /// Protocol of `--proto` and `--port`. `None`: it is one of the ports of the service that is
     /// the destination. The error is a message for the user.
     pub(crate) fn protocol(&self) -> Result<Option<Protocol>, String> {
-        let is_to_service = self.service().is_some();
-        let protocol = match (self.proto, self.port) {
-            (Some(ProtocolName::Icmp), None) => Protocol::Icmp,
-            (_, None) if is_to_service => return Ok(None),
-            (None, None) => Protocol::Icmp,
-            (None | Some(ProtocolName::Tcp), Some(port)) => Protocol::Tcp(port),
-            (Some(ProtocolName::Udp), Some(port)) => Protocol::Udp(port),
-            (Some(ProtocolName::Sctp), Some(port)) => Protocol::Sctp(port),
-            (Some(ProtocolName::Icmp), Some(_)) => return Err("icmp has no --port".to_owned()),
-            (Some(_), None) => return Err("tcp, udp and sctp need a --port".to_owned()),
-        };
-        Ok(Some(protocol))
+        protocol_of((self.proto, self.port), self.service().is_some())
     }
 
     /// The service that is the destination.
@@ -145,14 +145,35 @@ impl Reach {
         })
     }
 
-    /// The sender of `--from`. A name with a slash is a pod's, because ports of OVN-Kubernetes and
-    /// Kube-OVN have none.
+    /// The sender of `--from`, with its flags.
     pub(crate) fn sender(&self, name: &str) -> Sender {
-        let mut sender = if name.contains('/') { Sender::pod(name) } else { Sender::port(name) };
-        sender.ip = self.source;
-        sender.gateway.clone_from(&self.gateway);
-        sender
+        Sender { ip: self.source, gateway: self.gateway.clone(), ..named_sender(name) }
     }
+}
+
+/// The sender with a name. A name with a slash is a pod's, because ports of OVN-Kubernetes and
+/// Kube-OVN have none.
+pub(crate) fn named_sender(name: &str) -> Sender {
+    if name.contains('/') { Sender::pod(name) } else { Sender::port(name) }
+}
+
+/// Protocol of `--proto` and `--port`. `None`: it is one of the ports of a service. The error is a
+/// message for the user.
+pub(crate) fn protocol_of(
+    (name, port): (Option<ProtocolName>, Option<u16>),
+    is_to_service: bool,
+) -> Result<Option<Protocol>, String> {
+    let protocol = match (name, port) {
+        (Some(ProtocolName::Icmp), None) => Protocol::Icmp,
+        (_, None) if is_to_service => return Ok(None),
+        (None, None) => Protocol::Icmp,
+        (None | Some(ProtocolName::Tcp), Some(port)) => Protocol::Tcp(port),
+        (Some(ProtocolName::Udp), Some(port)) => Protocol::Udp(port),
+        (Some(ProtocolName::Sctp), Some(port)) => Protocol::Sctp(port),
+        (Some(ProtocolName::Icmp), Some(_)) => return Err("icmp has no --port".to_owned()),
+        (Some(_), None) => return Err("tcp, udp and sctp need a --port".to_owned()),
+    };
+    Ok(Some(protocol))
 }
 
 /// The destination of `--to`.

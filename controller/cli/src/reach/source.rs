@@ -1,9 +1,8 @@
 //! The databases that `patchbay reach` asks: of servers, of files, or of manifests.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
-use ovsdb_sim::Sim;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::Databases;
 use patchbay_reach::{
@@ -14,17 +13,16 @@ use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Object as _, Pod, Service};
 use patchbay_schemas::nb::NbGlobal;
+use patchbay_sources::{GatheredZone, gather};
 
 use super::args::{MatrixKind, Reach};
 use super::facts::Facts;
 use crate::args::{Database, Manifests};
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::files::read_file;
 use crate::unreadable::unreadable;
 use crate::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
-
-/// Name of the database that is read.
-const DATABASE: &str = "OVN_Northbound";
 
 /// Databases, and manifests from which others can be made.
 pub(super) struct Source {
@@ -173,7 +171,9 @@ pub(super) async fn read_databases(
     senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
-    if arguments.nb.is_empty() && arguments.file.is_empty() {
+    let is_database_named =
+        !arguments.nb.is_empty() || !arguments.file.is_empty() || arguments.must_gather.is_some();
+    if !is_database_named {
         return Box::pin(read_manifests(arguments, senders, console)).await;
     }
     let chassis = arguments.chassis.as_deref();
@@ -182,18 +182,15 @@ pub(super) async fn read_databases(
         let (zone, remote) = split_zone(named);
         let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
         let opened = open_remote(remote, keys, limit, console).await?;
-        snapshots.push((zone, remote, opened.snapshot()));
+        snapshots.push((zone.map(str::to_owned), remote.to_owned(), opened.snapshot()));
     }
     for named in &arguments.file {
         let (zone, file) = split_zone(named);
-        let sim = Sim::builder()
-            .load(PathBuf::from(file))
-            .build()
-            .map_err(|error| Failure::Arguments(error.to_string()))?;
-        let database = sim
-            .database(DATABASE)
-            .ok_or_else(|| Failure::Arguments(format!("{file}: no database {DATABASE}")))?;
-        snapshots.push((zone, file, database.snapshot()));
+        let snapshot = read_file(Path::new(file), arguments.at, console)?;
+        snapshots.push((zone.map(str::to_owned), file.to_owned(), snapshot));
+    }
+    if let Some(archive) = &arguments.must_gather {
+        snapshots.extend(read_archive(archive, console)?);
     }
     let limit = arguments.input.manifest_limit.bytes();
     let inventory = if arguments.paths.is_empty() {
@@ -204,10 +201,7 @@ pub(super) async fn read_databases(
     let facts = Facts::of_inventory(&inventory, arguments.northd());
     let mut zones: Option<Zones> = None;
     for (zone, place, snapshot) in snapshots {
-        let zone = zone
-            .map(str::to_owned)
-            .or_else(|| own_zone(&snapshot))
-            .unwrap_or_else(|| place.to_owned());
+        let zone = zone.or_else(|| own_zone(&snapshot)).unwrap_or(place);
         let mut database = Northbound::new(&snapshot, chassis);
         facts.add_to(&mut database);
         if let Some(zones) = &mut zones {
@@ -221,6 +215,36 @@ pub(super) async fn read_databases(
         Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
     })?;
     Ok(Source { zones, manifests: None, chassis: arguments.chassis.clone() })
+}
+
+/// The Northbound databases of an archive, each with its zone and its member. Of two databases of a
+/// zone, the one with more rows is read: a collector may have copied a database that was starting.
+fn read_archive(
+    archive: &Path,
+    console: &mut Console<'_>,
+) -> Result<Vec<(Option<String>, String, Snapshot)>, Failure> {
+    let gathered = gather(archive)?;
+    for problem in &gathered.problems {
+        let warning = format!("{}: {problem}", archive.display());
+        console.warn("members of archives", &warning)?;
+    }
+    let mut zones: BTreeMap<String, GatheredZone> = BTreeMap::new();
+    for gathered in gathered.zones {
+        let Some(other) = zones.remove(&gathered.zone) else {
+            zones.insert(gathered.zone.clone(), gathered);
+            continue;
+        };
+        let is_larger = gathered.snapshot.row_count() > other.snapshot.row_count();
+        let (kept, left) = if is_larger { (gathered, other) } else { (other, gathered) };
+        let warning = format!(
+            "two databases of zone {}: {} is read, {} is left out",
+            kept.zone, kept.member, left.member
+        );
+        console.warn("members of archives", &warning)?;
+        zones.insert(kept.zone.clone(), kept);
+    }
+    let zones = zones.into_values();
+    Ok(zones.map(|found| (Some(found.zone), found.member, found.snapshot)).collect())
 }
 
 /// Writes the rows of a zone of manifests into an embedded database: that of the flags, or else

@@ -105,7 +105,7 @@ fn describe_end(way: &[&Answer]) -> String {
 }
 
 /// The outcome in a line.
-fn describe(course: &Course) -> String {
+pub(crate) fn describe(course: &Course) -> String {
     let last = course.last();
     let behind = course.behind().map(|behind| &behind.answer);
     let way: Vec<_> = [&course.answer].into_iter().chain(behind).collect();

@@ -1,0 +1,204 @@
+//! Changed rows, as `plan` and `history` print them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use patchbay_engine::db::{RowChange, Snapshot};
+use patchbay_schemas::atom::Atom;
+use patchbay_schemas::datum::Datum;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::{BaseType, ColumnId, TableSchema};
+use serde::Serialize;
+
+use patchbay_model::external_ids::key;
+use patchbay_model::printable::printable;
+
+/// Columns that identify a row without a name and an owner id, best first.
+const IDENTIFYING_COLUMNS: [&str; 4] = ["match", "ip_prefix", "logical_ip", "action"];
+
+/// Maximum length of a printed key, value or name, in bytes.
+pub(super) const MAX_ELEMENT_BYTES: usize = 1_000;
+
+/// One row that is inserted, changed or deleted.
+#[derive(Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub(super) struct ChangedRow {
+    pub(super) table: String,
+    /// Name of the row, or what identifies it best.
+    pub(super) row: String,
+    pub(super) change: Kind,
+    columns: BTreeMap<String, ColumnChange>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Insert,
+    Change,
+    Delete,
+}
+
+/// The elements of a column that are removed and added.
+#[derive(Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+struct ColumnChange {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    old: Vec<Element>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    new: Vec<Element>,
+}
+
+/// Element of a column.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+struct Element {
+    plain: String,
+    /// The element as `ovn-nbctl list` prints it.
+    #[serde(skip)]
+    printed: String,
+}
+
+impl Kind {
+    /// The character before a row that is inserted, changed or deleted.
+    pub(super) fn sign(self) -> char {
+        match self {
+            Self::Insert => '+',
+            Self::Change => '~',
+            Self::Delete => '-',
+        }
+    }
+}
+
+/// The snapshots before and after, which hold the names of the rows.
+pub(super) struct Snapshots<'a> {
+    pub(super) before: &'a Snapshot,
+    pub(super) after: &'a Snapshot,
+}
+
+impl Snapshots<'_> {
+    /// The rows of changes, by table and name.
+    pub(super) fn changed_rows(&self, changes: &[RowChange]) -> Vec<ChangedRow> {
+        let mut rows: Vec<_> =
+            changes.iter().filter_map(|change| self.changed_row(change)).collect();
+        rows.sort();
+        rows
+    }
+
+    fn changed_row(&self, change: &RowChange) -> Option<ChangedRow> {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let schema = self.after.schema().table(change.table);
+        let columns = schema.column_ids().filter_map(|column| {
+            let column_change = self.column_change(schema, column, old, new)?;
+            Some((schema.column_name(column).to_owned(), column_change))
+        });
+        Some(ChangedRow {
+            table: schema.name.to_string(),
+            row: row_name(schema, new.or(old)?),
+            change: match (old, new) {
+                (None, _) => Kind::Insert,
+                (_, None) => Kind::Delete,
+                _ => Kind::Change,
+            },
+            columns: columns.collect(),
+        })
+    }
+
+    fn column_change(
+        &self,
+        schema: &TableSchema,
+        column: ColumnId,
+        old: Option<&Row>,
+        new: Option<&Row>,
+    ) -> Option<ColumnChange> {
+        let ty = schema.column_type(column);
+        let elements = |row: Option<&Row>| {
+            let datum = row.map(|row| row.get(column));
+            let datum = datum.filter(|datum| !ty.is_default(datum));
+            datum.map_or_else(Vec::new, |datum| self.elements(&ty.key, &datum))
+        };
+        // Of a deleted row the name is enough.
+        let new_elements = elements(new);
+        let old_elements = elements(old.filter(|_| new.is_some()));
+        let only = |these: &[Element], others: &[Element]| -> Vec<Element> {
+            let others: HashSet<&Element> = others.iter().collect();
+            let only = these.iter().filter(|element| !others.contains(element));
+            only.cloned().collect()
+        };
+        let change = ColumnChange {
+            old: only(&old_elements, &new_elements),
+            new: only(&new_elements, &old_elements),
+        };
+        (!change.old.is_empty() || !change.new.is_empty()).then_some(change)
+    }
+
+    fn elements(&self, ty: &BaseType, datum: &Datum) -> Vec<Element> {
+        match datum {
+            Datum::Set(set) => set.iter().map(|atom| self.atom(ty, atom)).collect(),
+            Datum::Map(map) => map
+                .iter()
+                .map(|(key, value)| Element {
+                    plain: format!("{}={}", plain(key), plain(value)),
+                    printed: format!("{}={}", printed(key), printed(value)),
+                })
+                .collect(),
+        }
+    }
+
+    fn atom(&self, ty: &BaseType, atom: &Atom) -> Element {
+        let target = ty.reference().zip(atom.as_uuid());
+        let row = target.and_then(|(reference, uuid)| {
+            let row = self
+                .after
+                .row(reference.table, uuid)
+                .or_else(|| self.before.row(reference.table, uuid))?;
+            Some(row_name(self.after.schema().table(reference.table), row))
+        });
+        let name = row.map(|name| Atom::from(name.as_str()));
+        let atom = name.as_ref().unwrap_or(atom);
+        Element { plain: plain(atom), printed: printed(atom) }
+    }
+}
+
+/// An atom as `ovn-nbctl list` prints it, at most [`MAX_ELEMENT_BYTES`] of it.
+fn printed(atom: &Atom) -> String {
+    printable(&atom.to_string(), MAX_ELEMENT_BYTES).into_owned()
+}
+
+fn plain(atom: &Atom) -> String {
+    match atom {
+        Atom::String(text) => text.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the name of a row, or what identifies it best.
+fn row_name(schema: &TableSchema, row: &Row) -> String {
+    let text = |column: &str| {
+        let datum = row.get(schema.column_id(column)?);
+        let text = datum.as_scalar()?.as_str()?.to_owned();
+        Some(text).filter(|text| !text.is_empty())
+    };
+    let identity = || {
+        let external_ids = row.get(schema.column_id("external_ids")?);
+        external_ids.as_map()?.get_str(key::ID).map(str::to_owned)
+    };
+    text("name")
+        .or_else(identity)
+        .or_else(|| IDENTIFYING_COLUMNS.into_iter().find_map(text))
+        .unwrap_or_else(|| row.uuid.to_string())
+}
+
+impl fmt::Display for ChangedRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = self.change.sign();
+        let row = printed(&Atom::from(self.row.as_str()));
+        writeln!(f, "{sign} {} {row}", self.table)?;
+        for (column, change) in &self.columns {
+            for old in &change.old {
+                writeln!(f, "    - {column}: {}", old.printed)?;
+            }
+            for new in &change.new {
+                writeln!(f, "    + {column}: {}", new.printed)?;
+            }
+        }
+        Ok(())
+    }
+}

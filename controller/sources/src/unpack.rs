@@ -1,0 +1,115 @@
+//! Unpacking of gzip and xz.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use ovsdb_sim::{DatabaseLog, FileError};
+
+/// Maximum number of bytes that a packed file or an archive may unpack to.
+pub(crate) const MAX_UNPACKED_BYTES: u64 = 4 << 30;
+/// Maximum number of packings around a file: `.db.gz` in `.tar.gz` has two.
+const MAX_PACKINGS: usize = 4;
+/// Bytes that are read at once.
+const READ_BYTES: usize = 1 << 18;
+
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+/// Length of the longest magic number, in bytes.
+const MAGIC_BYTES: usize = 6;
+
+/// History of a database file, packed or not.
+pub type UnpackedLog = DatabaseLog<Box<dyn BufRead>>;
+
+/// Opens a database file of a standalone or clustered database, as it is or packed with gzip or xz,
+/// whatever its name.
+///
+/// # Errors
+/// The file cannot be read or unpacked, or does not begin with a database.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("nb.db");
+/// # drop(ovsdb_sim::Sim::builder().journal(&path).build()?);
+/// let mut log = patchbay_sources::open_log(&path)?;
+/// log.replay()?;
+/// println!("{} rows", log.snapshot().row_count());
+/// # Ok(())
+/// # }
+/// ```
+pub fn open_log(path: &Path) -> Result<UnpackedLog, FileError> {
+    let io = |source| FileError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.is_dir() {
+        return Err(io(io::ErrorKind::IsADirectory.into()));
+    }
+    let input = BufReader::with_capacity(READ_BYTES, file);
+    DatabaseLog::read(path, unpack(Box::new(input)).map_err(io)?)
+}
+
+/// Removes all packings from a stream of bytes.
+pub(crate) fn unpack<'a>(mut input: Box<dyn BufRead + 'a>) -> io::Result<Box<dyn BufRead + 'a>> {
+    for _ in 0..MAX_PACKINGS {
+        let (begin, whole) = peek::<MAGIC_BYTES>(input)?;
+        let unpacked: Box<dyn Read + 'a> = if begin.starts_with(GZIP_MAGIC) {
+            Box::new(MultiGzDecoder::new(whole))
+        } else if begin == XZ_MAGIC {
+            Box::new(XzReader::new(whole, true))
+        } else {
+            return Ok(whole);
+        };
+        let limited = Limited { input: unpacked, left: MAX_UNPACKED_BYTES };
+        input = Box::new(BufReader::with_capacity(READ_BYTES, limited));
+    }
+    Err(io::Error::other(format!("packed more than {MAX_PACKINGS} times")))
+}
+
+/// The first `N` bytes of a stream, or all bytes of a shorter stream, and the whole stream.
+pub(crate) fn peek<'a, const N: usize>(
+    mut input: Box<dyn BufRead + 'a>,
+) -> io::Result<(Vec<u8>, Box<dyn BufRead + 'a>)> {
+    let mut begin = Vec::with_capacity(N);
+    input.by_ref().take(N as u64).read_to_end(&mut begin)?;
+    let whole = io::Cursor::new(begin.clone()).chain(input);
+    Ok((begin, Box::new(whole)))
+}
+
+/// Reader that fails after a number of bytes.
+struct Limited<R> {
+    input: R,
+    /// Number of bytes that may still be read.
+    left: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::other(format!("it unpacks to more than {} GiB", MAX_UNPACKED_BYTES >> 30))
+        })?;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_ends_at_its_limit() {
+        let mut limited = Limited { input: io::repeat(0), left: 10 };
+        let error = limited.read_to_end(&mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "it unpacks to more than 4 GiB");
+    }
+
+    #[test]
+    fn a_stream_shorter_than_its_magic_number_is_whole() {
+        let input: Box<dyn BufRead> = Box::new(&b"ab"[..]);
+        let mut whole = String::new();
+        unpack(input).unwrap().read_to_string(&mut whole).unwrap();
+        assert_eq!(whole, "ab");
+    }
+}
