@@ -7,7 +7,9 @@ use patchbay_model::names::{cudn_network, network_in_rows, udn_network};
 use patchbay_model::{CniConfig, object_kind};
 use patchbay_resources::conversion::{node, pod};
 use patchbay_resources::manifests::{InventoryKind, Objects};
-use patchbay_resources::object::kube_ovn::{OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, Subnet, Vpc};
+use patchbay_resources::object::kube_ovn::{
+    OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, RouterLBRule, Subnet, Vpc,
+};
 use patchbay_resources::object::{AdminNetworkPolicy, BaselineAdminNetworkPolicy, Object as _};
 use patchbay_rows::ObjectName;
 
@@ -32,6 +34,7 @@ impl Cluster {
         add(&mut names, OvnSnatRule::KIND, &inventory.ovn_snat_rules);
         add(&mut names, OvnDnatRule::KIND, &inventory.ovn_dnat_rules);
         add(&mut names, OvnFip::KIND, &inventory.ovn_fips);
+        add(&mut names, RouterLBRule::KIND, &inventory.router_lb_rules);
         add(&mut names, AdminNetworkPolicy::KIND, &inventory.admin_network_policies);
         let baselines = &inventory.baseline_admin_network_policies;
         add(&mut names, BaselineAdminNetworkPolicy::KIND, baselines);

@@ -82,10 +82,11 @@ impl Capability for Vpcs {
     fn parts(&self, cell: &VpcCell, _: &ZoneVpcs, part: &mut dyn FnMut(Part)) {
         match cell {
             VpcCell::Completeness => {}
-            VpcCell::Router(name) => part(Part::Vpc(name.clone())),
+            VpcCell::Router(name) | VpcCell::Balanced(name) => part(Part::Vpc(name.clone())),
             VpcCell::Subnet(name) => part(Part::Subnet(name.clone())),
             VpcCell::Eip(name) => part(Part::Eip(name.clone())),
             VpcCell::Nat(key) => part(Part::Nat(key.clone())),
+            VpcCell::RouterRule(name) => part(Part::RouterRule(name.clone())),
             VpcCell::Port(name) => part(Part::Port(name.clone())),
         }
     }
@@ -96,6 +97,7 @@ impl Capability for Vpcs {
             Part::Subnet(name) => inputs.subnets.contains_key(name),
             Part::Eip(name) => inputs.eips.contains_key(name),
             Part::Nat(key) => inputs.nats.contains_key(key),
+            Part::RouterRule(name) => inputs.router_rules.contains_key(name),
             Part::Port(name) => inputs.ports.contains_key(name),
         }
     }
@@ -131,6 +133,12 @@ impl Capability for Vpcs {
                 let inputs = reader.read(&VpcCell::Nat(key.clone()));
                 if let Some(nat) = inputs.nats.get(key) {
                     rows::nat::put(self, (part, key), nat, rows);
+                }
+            }
+            Part::RouterRule(name) => {
+                let inputs = reader.read(&VpcCell::RouterRule(name.clone()));
+                if let Some(balancer) = inputs.router_rules.get(name) {
+                    rows::balancer::put_of_rule(self, (part, name), balancer, reader, rows);
                 }
             }
             Part::Port(name) => {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use patchbay_model::vpc::{
-    NatKey, VpcScene, WiredEip, WiredNat, WiredPort, WiredRouter, WiredSubnet,
+    BalancerKind, NatKey, VpcScene, VpcVips, WiredBalancer, WiredEip, WiredNat, WiredPort,
+    WiredRouter, WiredSubnet, shared_vips,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -18,6 +19,9 @@ pub struct ZoneVpcs {
     pub(super) subnets: OrdMap<Arc<str>, Arc<WiredSubnet>>,
     pub(super) eips: OrdMap<Arc<str>, Arc<WiredEip>>,
     pub(super) nats: OrdMap<NatKey, Arc<WiredNat>>,
+    /// Addresses in the load balancers of VPCs that have any.
+    pub(super) balanced: OrdMap<Arc<str>, Arc<VpcVips>>,
+    pub(super) router_rules: OrdMap<Arc<str>, Arc<WiredBalancer>>,
     pub(super) ports: OrdMap<Arc<str>, Arc<WiredPort>>,
     /// `true`: objects may be missing, so that no row goes.
     is_incomplete: bool,
@@ -36,6 +40,10 @@ pub enum VpcCell {
     Eip(Arc<str>),
     /// Rule about an external address.
     Nat(NatKey),
+    /// Addresses in the load balancers of a VPC.
+    Balanced(Arc<str>),
+    /// `RouterLBRule`.
+    RouterRule(Arc<str>),
     /// Port of a pod.
     Port(Arc<str>),
 }
@@ -44,7 +52,12 @@ impl ZoneVpcs {
     /// Inputs from the objects of all VPCs. `is_incomplete`: objects may be missing, because they
     /// cannot be read.
     pub fn new(scene: &VpcScene, is_incomplete: bool) -> Self {
-        let nats = scene.nats().into_iter();
+        let rules = scene.rules();
+        let balanced = shared_vips(&rules.balancers).into_iter();
+        let of_routers = rules.balancers.into_iter().filter_map(|(key, balancer)| {
+            let is_at_router = key.kind == BalancerKind::RouterRule;
+            Some((key.name, Arc::new(balancer.ok().filter(|_| is_at_router)?)))
+        });
         Self {
             routers: scene
                 .routers()
@@ -55,7 +68,13 @@ impl ZoneVpcs {
                 .map(|(name, subnet)| (name.clone(), Arc::new(subnet)))
                 .collect(),
             eips: scene.wired_eips().map(|(name, eip)| (name.clone(), Arc::new(eip))).collect(),
-            nats: nats.filter_map(|(key, nat)| Some((key, Arc::new(nat.ok()?)))).collect(),
+            nats: rules
+                .nats
+                .into_iter()
+                .filter_map(|(key, nat)| Some((key, Arc::new(nat.ok()?))))
+                .collect(),
+            balanced: balanced.map(|(vpc, vips)| (vpc, Arc::new(vips))).collect(),
+            router_rules: of_routers.collect(),
             ports: scene
                 .wired_ports()
                 .map(|(name, port)| (Arc::from(name), Arc::new(port)))
@@ -93,6 +112,12 @@ impl Inputs for ZoneVpcs {
         }
         for key in changed_keys(&earlier.nats, &self.nats) {
             changed(VpcCell::Nat(key.clone()));
+        }
+        for vpc in changed_keys(&earlier.balanced, &self.balanced) {
+            changed(VpcCell::Balanced(vpc.clone()));
+        }
+        for name in changed_keys(&earlier.router_rules, &self.router_rules) {
+            changed(VpcCell::RouterRule(name.clone()));
         }
         for name in changed_keys(&earlier.ports, &self.ports) {
             changed(VpcCell::Port(name.clone()));

@@ -7,6 +7,7 @@
 //! Subnet     switch, port towards the physical network, pair of ports with the router, policy
 //! OvnEip     port of a node on an external subnet
 //! rule       NAT, or a load balancer of the router
+//! RouterLBRule  load balancers of the router, one for each protocol
 //! IP         port of a pod
 //! ```
 //!

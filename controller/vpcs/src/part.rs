@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use patchbay_model::vpc::{NatKey, NatKind};
+use patchbay_model::vpc::{BalancerKind, NatKey, NatKind};
 use patchbay_rows::RowView;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -21,6 +21,8 @@ pub enum Part {
     Eip(Arc<str>),
     /// Rule about an external address.
     Nat(NatKey),
+    /// `RouterLBRule`.
+    RouterRule(Arc<str>),
     /// `IP` of a pod.
     Port(Arc<str>),
 }
@@ -33,6 +35,7 @@ impl Part {
             Self::Subnet(_) => "Subnet",
             Self::Eip(_) => "OvnEip",
             Self::Nat(key) => key.kind.as_str(),
+            Self::RouterRule(_) => BalancerKind::RouterRule.as_str(),
             Self::Port(_) => "IP",
         }
     }
@@ -40,7 +43,11 @@ impl Part {
     /// Name of the object.
     pub fn name(&self) -> &str {
         match self {
-            Self::Vpc(name) | Self::Subnet(name) | Self::Eip(name) | Self::Port(name) => name,
+            Self::Vpc(name)
+            | Self::Subnet(name)
+            | Self::Eip(name)
+            | Self::RouterRule(name)
+            | Self::Port(name) => name,
             Self::Nat(key) => &key.name,
         }
     }
@@ -59,6 +66,7 @@ impl Part {
             "Subnet" => Self::Subnet(name),
             "OvnEip" => Self::Eip(name),
             "IP" => Self::Port(name),
+            "RouterLBRule" => Self::RouterRule(name),
             _ => {
                 let mut kinds = NatKind::ALL.into_iter();
                 let kind = kinds.find(|one| one.as_str() == kind)?;

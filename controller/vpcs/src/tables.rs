@@ -161,10 +161,11 @@ table_row! {
 }
 
 table_row! {
-    /// Load balancer of a VPC, whose addresses services contribute.
+    /// Load balancer of a VPC, with the addresses of its services and rules.
     pub(super) struct VpcBalancerRow of LoadBalancer {
         name: SmolStr,
         protocol: Option<SmolStr>,
+        vips: BTreeMap<String, String>,
         selection_fields: BTreeSet<String>,
         options: BTreeMap<String, String>,
         external_ids: BTreeMap<String, String>,
@@ -195,6 +196,7 @@ pub(super) struct Tables {
     pub(super) chassis_of_port: Holding,
     pub(super) ports_of_switch: Holding,
     pub(super) balancers_of_switch: Holding,
+    pub(super) rules_of_switch: Holding,
     pub(super) acls_of_switch: Holding,
     pub(super) dhcp_v4_of_port: Holding,
     pub(super) dhcp_v6_of_port: Holding,
@@ -254,8 +256,13 @@ impl Tables {
             .phases(phases)
             .declare();
         let balancers = layout.table(by_name).owned_by(owner_of_rule).phases(phases).declare();
-        let vpc_balancers =
-            layout.table(by_name).shared().owned_by(owner_of_vpc).phases(phases).declare();
+        let vpc_balancers = layout
+            .table(by_name)
+            .shared()
+            .own_columns(&["vips"])
+            .owned_by(owner_of_vpc)
+            .phases(phases)
+            .declare();
         let address_sets = layout
             .table(by_name)
             .owned_by(owner)
@@ -282,6 +289,11 @@ impl Tables {
                 switches,
                 column(LogicalSwitch::LOAD_BALANCER),
                 vpc_balancers,
+            ),
+            rules_of_switch: layout.holding(
+                switches,
+                column(LogicalSwitch::LOAD_BALANCER),
+                balancers,
             ),
             dhcp_v4_of_port: layout.holding(
                 switch_ports,

@@ -4,6 +4,7 @@
 //! annotations of the pod. Rows follow from objects only.
 
 mod addresses;
+mod balancers;
 mod claims;
 mod conditions;
 mod objects;

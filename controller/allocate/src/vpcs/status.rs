@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use patchbay_model::PodKey;
 use patchbay_model::vpc::{
-    AddressUse, DEFAULT_VPC, EipKind, NatKey, NatKind, NatProblem, SubnetProblem, VpcAddressPool,
-    VpcScene, WiredNat,
+    AddressUse, BalancerKey, BalancerKind, DEFAULT_VPC, EipKind, NatKey, NatKind, NatProblem,
+    ResolvedRules, SubnetProblem, VpcAddressPool, VpcScene, WiredNat,
 };
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Problem};
 use patchbay_resources::object::kube_ovn::{
     KubeOvnCondition, OvnDnatRule, OvnDnatRuleStatus, OvnEip, OvnFip, OvnFipStatus, OvnSnatRule,
-    OvnSnatRuleStatus, Subnet, Vpc,
+    OvnSnatRuleStatus, RouterLBRule, Subnet, SwitchLBRule, Vpc,
 };
-use patchbay_resources::object::{Object as _, Pod, Time};
+use patchbay_resources::object::{Object as _, Pod, Service, Time};
 use serde_json::Number;
 
+use super::balancers;
 use super::claims::Pools;
 use super::conditions;
 use super::objects::{PREFIX, label_value};
@@ -40,6 +41,23 @@ impl Problems<'_> {
     }
 }
 
+impl Problems<'_> {
+    fn add_of_balancer(&mut self, key: &BalancerKey, message: &dyn Display) {
+        match (key.kind, key.name.split_once('/')) {
+            (BalancerKind::Service, Some((namespace, name))) => {
+                self.add::<Service>(&ObjectKey::namespaced(namespace, name), message);
+            }
+            (BalancerKind::Service, None) => {}
+            (BalancerKind::SwitchRule, _) => {
+                self.add::<SwitchLBRule>(&ObjectKey::cluster(&*key.name), message);
+            }
+            (BalancerKind::RouterRule, _) => {
+                self.add::<RouterLBRule>(&ObjectKey::cluster(&*key.name), message);
+            }
+        }
+    }
+}
+
 /// Sets the status of all objects, and returns what cannot be done as they specify, in the order of
 /// kinds and names.
 pub(super) fn write(
@@ -48,13 +66,15 @@ pub(super) fn write(
     pools: &Pools,
     now: &Time,
 ) -> Vec<Problem> {
-    let nats = scene.nats();
+    let rules = scene.rules();
+    let nats = &rules.nats;
     write_links(inventory, scene);
     write_subnets(inventory, scene, pools, now);
     write_vpcs(inventory, scene, now);
-    write_eips(inventory, scene, &nats);
-    write_rules(inventory, &nats, now);
-    problems(inventory, scene, &nats)
+    write_eips(inventory, scene, nats);
+    write_rules(inventory, nats, now);
+    balancers::write(inventory, &rules, now);
+    problems(inventory, scene, &rules)
 }
 
 /// Names of VLANs and subnets in the status of provider networks and VLANs.
@@ -345,7 +365,7 @@ fn mark<T: InventoryKind>(object: &mut T, eip: &str, [v4, v6]: &[String; 2]) {
     object.annotations_mut().insert(format!("{PREFIX}/vpc_eip"), eip.to_owned());
 }
 
-fn problems(inventory: &Inventory, scene: &VpcScene, nats: &Nats) -> Vec<Problem> {
+fn problems(inventory: &Inventory, scene: &VpcScene, rules: &ResolvedRules) -> Vec<Problem> {
     let mut problems = Problems { inventory, found: Vec::new() };
     for (name, subnet) in &scene.objects.subnets {
         let key = ObjectKey::cluster(&**name);
@@ -391,7 +411,7 @@ fn problems(inventory: &Inventory, scene: &VpcScene, nats: &Nats) -> Vec<Problem
             problems.add::<OvnEip>(&key, &"it has no MAC address");
         }
     }
-    for (key, nat) in nats {
+    for (key, nat) in &rules.nats {
         let Err(problem) = nat else {
             continue;
         };
@@ -400,6 +420,16 @@ fn problems(inventory: &Inventory, scene: &VpcScene, nats: &Nats) -> Vec<Problem
             NatKind::Snat => problems.add::<OvnSnatRule>(&object, &problem),
             NatKind::Fip => problems.add::<OvnFip>(&object, &problem),
             NatKind::Dnat => problems.add::<OvnDnatRule>(&object, &problem),
+        }
+    }
+    for (key, balancer) in &rules.balancers {
+        match balancer {
+            Err(problem) => problems.add_of_balancer(key, problem),
+            Ok(balancer) => {
+                for problem in &balancer.problems {
+                    problems.add_of_balancer(key, problem);
+                }
+            }
         }
     }
     for request in &scene.objects.requests {

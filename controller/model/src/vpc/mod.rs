@@ -5,6 +5,7 @@
 
 mod acl;
 mod attachment;
+mod balancer;
 mod dhcp;
 mod eip;
 mod interface;
@@ -15,22 +16,29 @@ mod problem;
 mod provider;
 mod router;
 mod scene;
+mod scene_balancers;
 mod scene_nat;
 mod subnet;
 mod wiring;
 
 pub use acl::{AclFlow, AclReason, AclVerdict, SubnetAcl};
 pub use attachment::{KUBE_OVN_PLUGIN, KubeOvnConfig, KubeOvnConfigError};
+pub use balancer::{
+    Backend, Balancer, BalancerFront, BalancerKey, BalancerKind, BalancerPort, WiredBalancer,
+    WiredVip,
+};
 pub use dhcp::DhcpOptions;
 pub use eip::{Eip, EipKind};
 pub use interface::vlan_device_id;
 pub use nat::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
 pub use node::{CHASSIS, GATEWAY_NODE, TUNNEL_INTERFACE, VpcNode};
 pub use pool::{AddressRange, AddressUse, PoolError, VpcAddressPool};
-pub use problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
+pub use problem::{BalancerProblem, ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
 pub use provider::{AttachmentProvider, SubnetProvider};
 pub use router::{ExternalSubnets, Peering, PolicyAction, PolicyRoute, StaticRoute, Vpc};
 pub use scene::{Connection, PortRequest, VpcObjects, VpcPort, VpcScene, VpcVlan};
+pub use scene_balancers::{VpcVips, shared_vips};
+pub use scene_nat::ResolvedRules;
 pub use subnet::{SubnetDhcp, SubnetNet, VpcSubnet};
 pub use wiring::{
     ExternalPort, Localnet, NatRow, PortDhcp, WiredDhcp, WiredEip, WiredNat, WiredPort,

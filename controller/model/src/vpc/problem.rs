@@ -157,6 +157,51 @@ impl NatProblem {
     }
 }
 
+/// Reason why a load balancer has no effect.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum BalancerProblem {
+    /// A field cannot be used.
+    #[error(transparent)]
+    Field(#[from] FieldProblem),
+    /// The external address cannot be used.
+    #[error(transparent)]
+    External(#[from] NatProblem),
+    /// No machine tells the VPC.
+    #[error(
+        "no machine of spec.selector or spec.endpoints has a port in a VPC, and the annotation \
+         ovn.kubernetes.io/logical_router names none"
+    )]
+    NoVpc,
+    /// The VPC is the default one.
+    #[error("it is in Vpc ovn-cluster, whose load balancers are those of the platform")]
+    DefaultVpc,
+    /// The VPC does not exist.
+    #[error("{field}: there is no Vpc {vpc}")]
+    UnknownVpc {
+        /// Path of the field that names the VPC.
+        field: String,
+        /// The VPC.
+        vpc: Arc<str>,
+    },
+    /// There are no machines.
+    #[error("no machine in Vpc {0} has an address of its IP families")]
+    NoMachine(Arc<str>),
+}
+
+impl BalancerProblem {
+    /// Word for the reason in a condition.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Field(_) => "InvalidRule",
+            Self::External(problem) => problem.reason(),
+            Self::NoVpc | Self::UnknownVpc { .. } => "VpcNotFound",
+            Self::DefaultVpc => "DefaultVpc",
+            Self::NoMachine(_) => "NoMachine",
+        }
+    }
+}
+
 /// Reason why a pod has no port in a subnet.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]

@@ -11,13 +11,14 @@ use crate::FieldProblem;
 use crate::arithmetic::overlap;
 use crate::pod::PodKey;
 
+use super::balancer::{Balancer, BalancerKey};
 use super::dhcp::DhcpOptions;
 use super::eip::{Eip, EipKind};
 use super::nat::{NatKey, NatRule};
 use super::node::VpcNode;
 use super::problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
 use super::router::{ExternalSubnets, Vpc};
-use super::scene_nat;
+use super::scene_nat::{self, ResolvedRules};
 use super::subnet::{SubnetNet, VpcSubnet};
 use super::wiring::{
     ExternalPort, Localnet, PortDhcp, WiredDhcp, WiredEip, WiredNat, WiredPort, WiredRouter,
@@ -93,6 +94,8 @@ pub struct VpcObjects {
     pub eips: BTreeMap<Arc<str>, Eip>,
     /// Rules about external addresses.
     pub nats: BTreeMap<NatKey, Result<NatRule, FieldProblem>>,
+    /// Load balancers of services and rules.
+    pub balancers: BTreeMap<BalancerKey, Result<Balancer, FieldProblem>>,
     /// Records of addresses, by name of the port.
     pub ports: BTreeMap<Arc<str>, VpcPort>,
     /// Requests of pods, in the order of the pods' objects.
@@ -350,6 +353,11 @@ impl VpcScene {
 
     /// Rules about external addresses: what their rows follow from, or why they have none.
     pub fn nats(&self) -> BTreeMap<NatKey, Result<WiredNat, NatProblem>> {
+        self.rules().nats
+    }
+
+    /// Rules about external addresses, and load balancers.
+    pub fn rules(&self) -> ResolvedRules {
         scene_nat::resolve(self)
     }
 

@@ -1,17 +1,20 @@
 //! Rules about external addresses, with their references resolved.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::{FieldProblem, format_net};
+use crate::{FieldProblem, Protocol, format_net};
 
+use super::balancer::{Balancer, BalancerFront, BalancerKey, WiredBalancer};
 use super::eip::{Eip, EipKind};
 use super::nat::{NatKey, NatKind, NatRule, NatTarget};
-use super::problem::NatProblem;
+use super::problem::{BalancerProblem, NatProblem};
 use super::scene::{VpcScene, port_name};
+use super::scene_balancers::{self, Inside, Machines};
 use super::wiring::{NatRow, WiredNat};
 
 /// What rules have together.
@@ -23,8 +26,26 @@ struct Claims<'a> {
     ports: BTreeMap<String, Arc<str>>,
     /// VPC of the first rule about an external address.
     owners: HashMap<Arc<str>, Arc<str>>,
-    /// First rule that uses an address, or a port of it.
-    used: HashMap<String, NatKey>,
+    /// Kind and name of the first rule that uses an address, or a port of it.
+    used: HashMap<String, String>,
+    /// First load balancers with an address and port in a VPC.
+    inside: Inside,
+}
+
+/// Rules about external addresses and load balancers: what their rows follow from, or why they have
+/// none.
+#[derive(Clone, Debug, Default)]
+pub struct ResolvedRules {
+    /// Rules about external addresses.
+    pub nats: BTreeMap<NatKey, Result<WiredNat, NatProblem>>,
+    /// Load balancers. Services that are in no VPC are left out.
+    pub balancers: BTreeMap<BalancerKey, Result<WiredBalancer, BalancerProblem>>,
+}
+
+/// An object of one of both kinds.
+enum Rule<'a> {
+    Nat(&'a NatRule),
+    Balancer(&'a Balancer),
 }
 
 /// Inner addresses of a rule, by family, and its VPC.
@@ -37,7 +58,7 @@ struct Inner {
 }
 
 /// Resolves all rules. Of two that exclude each other the first one has rows.
-pub(super) fn resolve(scene: &VpcScene) -> BTreeMap<NatKey, Result<WiredNat, NatProblem>> {
+pub(super) fn resolve(scene: &VpcScene) -> ResolvedRules {
     let connected: BTreeMap<Arc<str>, BTreeSet<Arc<str>>> = scene
         .objects
         .vpcs
@@ -57,40 +78,43 @@ pub(super) fn resolve(scene: &VpcScene) -> BTreeMap<NatKey, Result<WiredNat, Nat
         connected,
         owners: HashMap::new(),
         used: HashMap::new(),
+        inside: Inside::new(),
     };
-    let mut ordered: Vec<&NatRule> = scene.objects.nats.values().flatten().collect();
-    ordered.sort_by_key(|rule| rule.position);
-    let mut resolved: BTreeMap<NatKey, Result<WiredNat, NatProblem>> =
-        ordered.into_iter().map(|rule| (rule.key.clone(), claims.resolve(rule))).collect();
+    let nats = scene.objects.nats.values().flatten().map(|rule| (rule.position, Rule::Nat(rule)));
+    let balancers = scene.objects.balancers.values().flatten();
+    let mut ordered: Vec<(u64, Rule<'_>)> =
+        nats.chain(balancers.map(|one| (one.position, Rule::Balancer(one)))).collect();
+    ordered.sort_by_key(|(position, _)| *position);
+    let machines = Machines::new(scene);
+    let mut resolved = ResolvedRules::default();
+    for (_, rule) in ordered {
+        match rule {
+            Rule::Nat(rule) => {
+                resolved.nats.insert(rule.key.clone(), claims.resolve(rule));
+            }
+            Rule::Balancer(balancer) => {
+                let found = claims.resolve_balancer(balancer, &machines);
+                resolved.balancers.extend(found.map(|found| (balancer.key.clone(), found)));
+            }
+        }
+    }
     for (key, rule) in &scene.objects.nats {
         if let Err(problem) = rule {
-            resolved.insert(key.clone(), Err(problem.clone().into()));
+            resolved.nats.insert(key.clone(), Err(problem.clone().into()));
+        }
+    }
+    for (key, balancer) in &scene.objects.balancers {
+        if let Err(problem) = balancer {
+            resolved.balancers.insert(key.clone(), Err(problem.clone().into()));
         }
     }
     resolved
 }
 
-impl Claims<'_> {
+impl<'a> Claims<'a> {
     fn resolve(&mut self, rule: &NatRule) -> Result<WiredNat, NatProblem> {
-        let scene = self.scene;
-        let eip = scene.objects.eips.get(&rule.eip);
-        let eip = eip.ok_or_else(|| NatProblem::NoEip(rule.eip.clone()))?;
-        check_eip(eip)?;
-        let inner = inner(scene, rule)?;
-        let subnets = self.connected.get(&inner.vpc);
-        let subnets = subnets.filter(|subnets| subnets.contains(&eip.subnet)).ok_or_else(|| {
-            NatProblem::NotConnected {
-                vpc: inner.vpc.clone(),
-                subnet: eip.subnet.clone(),
-                eip: eip.name.clone(),
-            }
-        })?;
-        let names_port = subnets.len() > 1;
-        let of_port = self.ports.get(&*eip.name);
-        let owner = of_port.or_else(|| self.owners.get(&eip.name));
-        if let Some(owner) = owner.filter(|owner| **owner != inner.vpc) {
-            return Err(NatProblem::Foreign { eip: eip.name.clone(), owner: owner.clone() });
-        }
+        let inner = inner(self.scene, rule)?;
+        let (eip, names_port) = self.usable_eip(&rule.eip, &inner.vpc)?;
         let rows = rows(rule.key.kind, eip, &inner);
         if rows.is_empty() {
             return Err(NatProblem::Target {
@@ -110,11 +134,70 @@ impl Claims<'_> {
         })
     }
 
+    /// The external address that a VPC may use, and whether the router has several external ports.
+    fn usable_eip(&self, name: &Arc<str>, vpc: &Arc<str>) -> Result<(&'a Eip, bool), NatProblem> {
+        let eip = self.scene.objects.eips.get(name);
+        let eip = eip.ok_or_else(|| NatProblem::NoEip(name.clone()))?;
+        check_eip(eip)?;
+        let subnets = self.connected.get(vpc);
+        let subnets = subnets.filter(|subnets| subnets.contains(&eip.subnet)).ok_or_else(|| {
+            NatProblem::NotConnected {
+                vpc: vpc.clone(),
+                subnet: eip.subnet.clone(),
+                eip: eip.name.clone(),
+            }
+        })?;
+        let of_port = self.ports.get(&*eip.name);
+        let owner = of_port.or_else(|| self.owners.get(&eip.name));
+        if let Some(owner) = owner.filter(|owner| *owner != vpc) {
+            return Err(NatProblem::Foreign { eip: eip.name.clone(), owner: owner.clone() });
+        }
+        Ok((eip, subnets.len() > 1))
+    }
+
+    /// Resolves a load balancer. `None`: a service that is in no VPC.
+    fn resolve_balancer(
+        &mut self,
+        balancer: &Balancer,
+        machines: &Machines<'_>,
+    ) -> Option<Result<WiredBalancer, BalancerProblem>> {
+        let scene = self.scene;
+        let (BalancerFront::Eip(name), Some((_, vpc))) = (&balancer.front, &balancer.vpc) else {
+            let inside = &mut self.inside;
+            return scene_balancers::resolve(scene, machines, balancer, None, &[], inside);
+        };
+        if let Some(problem) = scene_balancers::unknown_vpc(scene, balancer, vpc) {
+            return Some(Err(problem));
+        }
+        let addresses = match self.usable_eip(name, vpc) {
+            Ok((eip, _)) => eip.addresses.clone(),
+            Err(problem) => return Some(Err(problem.into())),
+        };
+        // Ports that another rule forwards are left out.
+        let mut free = balancer.clone();
+        free.ports.retain(|port| {
+            let claims: Vec<String> =
+                addresses.iter().map(|one| external_port(port.protocol, one, port.port)).collect();
+            let taken = claims.iter().find_map(|what| Some((what, self.used.get(what)?)));
+            if let Some((what, other)) = taken {
+                let reason = format!("{what} is used by {other}");
+                free.problems.push(FieldProblem::new(format!("{}.port", port.field), reason));
+                return false;
+            }
+            let key = balancer.key.to_string();
+            self.used.extend(claims.into_iter().map(|what| (what, key.clone())));
+            true
+        });
+        self.owners.insert(name.clone(), vpc.clone());
+        let vpc = Some(vpc.clone());
+        scene_balancers::resolve(scene, machines, &free, vpc, &addresses, &mut self.inside)
+    }
+
     /// Claims the addresses of a rule, or their ports.
     fn claim(&mut self, rule: &NatRule, rows: &[NatRow]) -> Result<(), NatProblem> {
         let claim = |row: &NatRow| match (rule.key.kind, rule.port) {
             (NatKind::Dnat, Some(port)) => {
-                format!("{} {}:{}", port.protocol, row.external, port.external)
+                external_port(port.protocol, &row.external, port.external)
             }
             (NatKind::Snat, _) => format!("{} for {}", row.external, row.logical),
             _ => row.external.clone(),
@@ -122,13 +205,17 @@ impl Claims<'_> {
         let claimed: Vec<String> = rows.iter().map(claim).collect();
         for what in &claimed {
             if let Some(other) = self.used.get(what) {
-                return Err(NatProblem::Taken { what: what.clone(), other: other.to_string() });
+                return Err(NatProblem::Taken { what: what.clone(), other: other.clone() });
             }
         }
-        let claimed = claimed.into_iter();
-        self.used.extend(claimed.map(|what| (what, rule.key.clone())));
+        self.used.extend(claimed.into_iter().map(|what| (what, rule.key.to_string())));
         Ok(())
     }
+}
+
+/// Text for a port of an external address.
+fn external_port(protocol: Protocol, address: impl Display, port: u16) -> String {
+    format!("{protocol} {address}:{port}")
 }
 
 fn check_eip(eip: &Eip) -> Result<(), NatProblem> {

@@ -14,9 +14,10 @@ use patchbay_resources::conversion::vpc_scene;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::kube_ovn::{
-    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule, Subnet,
+    SwitchLBRule, Vlan, Vpc,
 };
-use patchbay_resources::object::{Node, Object as _, Pod};
+use patchbay_resources::object::{EndpointSlice, Node, Object as _, Pod, Service};
 use patchbay_rows::ObjectName;
 use patchbay_schemas::nb::Copp;
 use patchbay_schemas::uuids::UuidSource;
@@ -30,7 +31,7 @@ use crate::Cluster;
 use crate::northbound::dynamic::DynNorthbound;
 
 /// Kinds from which rows of VPCs follow. While one of them may lack an object, no row goes.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 16] = [
     ProviderNetwork::KIND,
     Vlan::KIND,
     Subnet::KIND,
@@ -40,6 +41,10 @@ const KINDS: [&str; 12] = [
     OvnDnatRule::KIND,
     OvnFip::KIND,
     IP::KIND,
+    SwitchLBRule::KIND,
+    RouterLBRule::KIND,
+    Service::KIND,
+    EndpointSlice::KIND,
     Node::KIND,
     Pod::KIND,
     NetworkAttachmentDefinition::KIND,

@@ -16,7 +16,8 @@ use crate::ipam_claim::IPAMClaim;
 use crate::manifests::{Inventory, InventoryKind, LoadError, ObjectKey, Problem, read_state_files};
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::kube_ovn::{
-    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, Subnet, Vlan, Vpc,
+    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule, Subnet,
+    SwitchLBRule, Vlan, Vpc,
 };
 use crate::object::{Node, Object as _, Pod, PodSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -140,7 +141,7 @@ impl StateKind {
 }
 
 /// Kinds with state files.
-const STATE_KINDS: [StateKind; 16] = [
+const STATE_KINDS: [StateKind; 18] = [
     StateKind { objects: node_files, ..StateKind::of::<Node>() },
     StateKind { objects: pod_files, ..StateKind::of::<Pod>() },
     StateKind::of::<IPAMClaim>(),
@@ -157,6 +158,8 @@ const STATE_KINDS: [StateKind; 16] = [
     StateKind::of::<OvnDnatRule>(),
     StateKind::of::<OvnFip>(),
     StateKind::of::<IP>(),
+    StateKind::of::<SwitchLBRule>(),
+    StateKind::of::<RouterLBRule>(),
 ];
 
 /// File name and content for each object of a kind.

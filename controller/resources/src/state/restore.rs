@@ -132,6 +132,12 @@ fn restore_vpcs(manifests: &mut Inventory, state: &Inventory) {
     restore_kind(manifests, state, |new: &mut OvnFip, old| {
         restore_status(&mut new.status, old.status.as_ref());
     });
+    restore_kind(manifests, state, |new: &mut SwitchLBRule, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
+    restore_kind(manifests, state, |new: &mut RouterLBRule, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
     let is_made = |origin: &Origin| !matches!(origin, Origin::Manifest(_));
     for (key, eip) in state.ovn_eips.iter() {
         // Addresses of routers' ports have no object of a user.
@@ -258,8 +264,8 @@ fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
     restore_former::<OvnDnatRule>(manifests, state, true);
     restore_former::<OvnFip>(manifests, state, true);
     restore_former::<IP>(manifests, state, true);
-    restore_former::<SwitchLBRule>(manifests, state, false);
-    restore_former::<RouterLBRule>(manifests, state, false);
+    restore_former::<SwitchLBRule>(manifests, state, true);
+    restore_former::<RouterLBRule>(manifests, state, true);
     restore_former::<SecurityGroup>(manifests, state, false);
     restore_former::<Vip>(manifests, state, false);
     restore_former::<IPPool>(manifests, state, false);

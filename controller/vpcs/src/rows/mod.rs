@@ -1,6 +1,7 @@
 //! Rows of each kind of object.
 
 mod acl;
+pub(super) mod balancer;
 mod dhcp;
 pub(super) mod nat;
 pub(super) mod port;

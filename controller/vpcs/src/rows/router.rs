@@ -9,35 +9,21 @@ use patchbay_model::vpc::{
 };
 use patchbay_model::{format_address, format_net, gateway_mac};
 use patchbay_rows::{PartRows, Reader};
-use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::{AddressSet, LogicalRouterPolicyAction};
-use patchbay_schemas::schema::Constraint;
 
-use super::{ids, map, router_port, router_side};
+use super::{balancer, ids, map, router_port, router_side};
 use crate::capability::Vpcs;
+use crate::inputs::VpcCell;
 use crate::part::Part;
 use crate::tables::{
     ChassisRow, DYNAMIC_NEIGHBORS, LEARN_FROM_REQUESTS, MAC_BINDING_AGE, PolicyRow, RouteRow,
-    RouterPortRow, RouterRow, SwitchPortRow, VpcBalancerRow,
+    RouterPortRow, RouterRow, SwitchPortRow,
 };
 
 /// Seconds after which a router forgets a learned neighbor, as in Kube-OVN.
 const MAC_BINDING_SECONDS: &str = "300";
-/// Seconds for which a client keeps its backend with session affinity, as in Kube-OVN.
-const AFFINITY_SECONDS: &str = "10800";
 /// Priority of the first chassis of a port; the next ones have less.
 const FIRST_CHASSIS_PRIORITY: usize = 100;
-/// Protocols of a VPC's load balancers.
-const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
-
-/// Names of the load balancers of a VPC.
-pub(super) fn balancer_names(vpc: &str) -> impl Iterator<Item = (&'static str, bool, String)> {
-    let kinds = PROTOCOLS.into_iter().flat_map(|protocol| [(protocol, false), (protocol, true)]);
-    kinds.map(move |(protocol, has_affinity)| {
-        let kind = if has_affinity { "sess-load" } else { "load" };
-        (protocol, has_affinity, format!("vpc-{vpc}-{protocol}-{kind}"))
-    })
-}
 
 /// Name of the address set of a VPC's overlay ranges of one family, `ip4` or `ip6`.
 pub(super) fn overlay_set(vpc: &str, family: &str) -> String {
@@ -69,7 +55,8 @@ pub(crate) fn put(
     for port in &router.external {
         put_external(of, (part, vpc), port, rows);
     }
-    put_balancers(of, (part, vpc), reader, rows);
+    let vips = &reader.read(&VpcCell::Balanced(vpc.clone())).balanced;
+    balancer::put_of_vpc(of, (part, vpc), vips.get(vpc).map(|vips| &**vips), reader, rows);
     for family in ["ip4", "ip6"] {
         let row = AddressSet {
             name: overlay_set(vpc, family),
@@ -186,45 +173,6 @@ fn put_external(
         ..SwitchPortRow::default()
     };
     rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &*port.subnet);
-}
-
-fn put_balancers(
-    of: &Vpcs,
-    (part, vpc): (&Part, &Arc<str>),
-    reader: &Reader<'_, Vpcs>,
-    rows: &mut PartRows<()>,
-) {
-    let fields = affinity_fields(reader);
-    for (protocol, has_affinity, name) in balancer_names(vpc) {
-        let mut options = map([("prefer_local_backend", "false")]);
-        if has_affinity {
-            options.extend(map([("affinity_timeout", AFFINITY_SECONDS)]));
-        } else if protocol == "udp" {
-            options.extend(map([("ct_flush", "true")]));
-        }
-        let row = VpcBalancerRow {
-            name: name.into(),
-            protocol: Some(protocol.into()),
-            selection_fields: if has_affinity { fields.clone() } else { BTreeSet::new() },
-            options,
-            external_ids: ids(part, []),
-        };
-        rows.put(of.tables.vpc_balancers, &row);
-    }
-}
-
-/// Fields of a client's address, as far as the schema knows them: that of IPv6 is newer.
-fn affinity_fields(reader: &Reader<'_, Vpcs>) -> BTreeSet<String> {
-    let known = |field: &str| {
-        let (_, table) = reader.schema().table_by_name("Load_Balancer")?;
-        let column = table.column_id("selection_fields")?;
-        match &table.column_type(column).key.constraint {
-            Constraint::Enum(values) => Some(values.contains(&Atom::from(field))),
-            _ => Some(true),
-        }
-    };
-    let fields = ["ip_src", "ipv6_src"].into_iter().filter(|field| known(field) == Some(true));
-    fields.map(str::to_owned).collect()
 }
 
 /// MAC address of a router's port that is there, which is kept.

@@ -10,8 +10,8 @@ use patchbay_rows::{PartRows, Reader};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::LogicalRouterPolicyAction;
 
-use super::router::{balancer_names, kept_mac, overlay_set};
-use super::{acl, dhcp, ids, map, router_port, router_side};
+use super::router::{kept_mac, overlay_set};
+use super::{acl, balancer, dhcp, ids, map, router_port, router_side};
 use crate::capability::Vpcs;
 use crate::part::Part;
 use crate::tables::{PolicyRow, ROUTE_TABLE, RouterPortRow, SwitchPortRow, SwitchRow};
@@ -80,7 +80,7 @@ fn balancers(subnet: &WiredSubnet) -> Vec<String> {
     if subnet.is_in_default_vpc {
         return DEFAULT_BALANCERS.map(str::to_owned).to_vec();
     }
-    let names = balancer_names(&subnet.vpc);
+    let names = balancer::names(&subnet.vpc);
     names.map(|(_, _, name)| name).collect()
 }
 

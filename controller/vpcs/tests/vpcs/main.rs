@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may stop a test")]
 
 mod acls;
+mod balancers;
 mod changes;
 mod dhcp;
 mod recorded;

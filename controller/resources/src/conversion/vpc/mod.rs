@@ -1,5 +1,6 @@
 //! Conversion of objects, as virtual private clouds need them.
 
+mod balancers;
 mod expression;
 mod node;
 mod ports;
