@@ -1,13 +1,16 @@
 //! Switch of a node: its start, and what it knows of the other nodes and of the world outside.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use patchbay_engine::db::Snapshot;
 use patchbay_reconcile::northbound::Northbound;
+use patchbay_schemas::typed::Column as _;
 
 use super::tunnel_routes::{DEVICE, TunnelRoutes};
 use super::{Node, NodeError, NodeId};
 use crate::appctl::{self, AppctlError};
-use crate::databases::value_of;
+use crate::databases::{rows_where, value_of};
 use crate::outside::{self, Exits};
 use crate::process::{Spawner, environment};
 use crate::release::{Release, SWITCH};
@@ -18,6 +21,9 @@ use crate::underlay;
 const SWITCH_CONTROL: &str = "ovs-vswitchd.ctl";
 /// Table of routes to the switch's own addresses, as an argument of `ovs/route/add`.
 const LOCAL_TABLE: &str = "table=255";
+
+/// Key of `other_config` with which a switch that starts waits for its flows.
+const RESTORE_WAIT: &str = "flow-restore-wait";
 
 impl Node {
     /// Starts the switch and configures the wire between the nodes.
@@ -36,23 +42,15 @@ impl Node {
             &control,
             &database,
         ];
-        let mut wanted = 0_i64;
-        let requested = self.databases.switch.change(|txn| {
-            let snapshot = txn.snapshot().clone();
-            let next = value_of::<i64>(&snapshot, "Open_vSwitch", "next_cfg", |_| true);
-            wanted = next.unwrap_or_default() + 1;
-            set_next_configuration(txn, wanted)
-        });
-        requested.await?;
+        let wanted = self.request_configuration().await?;
         self.tunnel_routes = None;
         self.start_program(release, spawner, SWITCH, arguments).await?;
         self.outside_flows.clear();
-        let switch = self.databases.switch.clone();
-        let configured = switch.wait_until(|snapshot| {
-            let now = value_of::<i64>(snapshot, "Open_vSwitch", "cur_cfg", |_| true);
-            now.is_some_and(|now| now >= wanted)
-        });
-        self.wait("for ovs-vswitchd to configure its bridges", configured).await?;
+        self.wait_for_configuration(wanted).await?;
+        if has_restore_wait(&self.databases.switch.snapshot()) {
+            let wanted = self.request_configuration().await?;
+            self.wait_for_configuration(wanted).await?;
+        }
         let address = underlay::address(self.id.number).to_string();
         let with_prefix = format!("{address}/{}", underlay::PREFIX_LENGTH);
         let routes = TunnelRoutes::write(self.switch_control(), with_prefix).await;
@@ -60,6 +58,39 @@ impl Node {
         self.appctl("ovs/route/add", &[underlay::NETWORK, DEVICE]).await?;
         self.routed_marks.clear();
         Ok(())
+    }
+
+    /// Requests that the switch reads its configuration and forwards packets. Returns the number
+    /// that it reports then.
+    ///
+    /// ovn-controller of OVN 26.03 sets `flow-restore-wait` while a switch runs, so that one that
+    /// starts again does not forward packets. On a host `ovs-ctl` takes the setting away.
+    async fn request_configuration(&self) -> Result<i64, NodeError> {
+        let mut wanted = 0_i64;
+        let requested = self.databases.switch.change(|txn| {
+            let snapshot = txn.snapshot().clone();
+            let next = value_of::<i64>(&snapshot, "Open_vSwitch", "next_cfg", |_| true);
+            wanted = next.unwrap_or_default() + 1;
+            set_next_configuration(txn, wanted)?;
+            let mut others = other_config(&snapshot);
+            if others.remove(RESTORE_WAIT).is_some() {
+                for row in rows_where(&snapshot, "Open_vSwitch", |_| true) {
+                    txn.set_row("Open_vSwitch", row, [("other_config", others.to_datum())])?;
+                }
+            }
+            Ok(())
+        });
+        requested.await?;
+        Ok(wanted)
+    }
+
+    async fn wait_for_configuration(&mut self, wanted: i64) -> Result<(), NodeError> {
+        let switch = self.databases.switch.clone();
+        let configured = switch.wait_until(|snapshot| {
+            let now = value_of::<i64>(snapshot, "Open_vSwitch", "cur_cfg", |_| true);
+            now.is_some_and(|now| now >= wanted)
+        });
+        self.wait("for ovs-vswitchd to configure its bridges", configured).await
     }
 
     /// Tells the switch the Ethernet addresses of the other nodes.
@@ -132,4 +163,13 @@ impl Node {
     fn appctl_error(&self, source: AppctlError) -> NodeError {
         NodeError::Appctl { node: self.id.name.clone(), source }
     }
+}
+
+/// `true` if a switch that starts waits for its flows.
+fn has_restore_wait(switch: &Snapshot) -> bool {
+    other_config(switch).contains_key(RESTORE_WAIT)
+}
+
+fn other_config(switch: &Snapshot) -> BTreeMap<String, String> {
+    value_of(switch, "Open_vSwitch", "other_config", |_| true).unwrap_or_default()
 }
