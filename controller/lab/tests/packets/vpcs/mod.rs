@@ -1,6 +1,10 @@
 //! VPCs of Kube-OVN on real OVN: packets through provider networks.
 
+mod beside;
+mod captures;
 mod egress;
+mod failover;
+mod nat;
 mod tenants;
 
 use std::net::IpAddr;
@@ -44,6 +48,23 @@ async fn ask_in(
     let protocol: Protocol = protocol.parse().unwrap();
     let ask = async || lab.ask_from_outside(&from, to, via, protocol).await.unwrap();
     ask_patiently(is_promised, ask).await
+}
+
+/// Asserts what answers of a pod show: `(pod, address, protocol, answer)`.
+async fn assert_seen(lab: &Lab, questions: &[(&str, &str, &str, &str)]) {
+    for (from, to, protocol, expected) in questions {
+        let answer = ask(lab, from, to, protocol, expected.starts_with("reached")).await;
+        assert_eq!(seen(&answer), *expected, "{from} {to} {protocol}: {answer:?}");
+    }
+}
+
+/// Asserts what answers to a host outside show: `(host, address, protocol, answer)`.
+async fn assert_seen_outside(lab: &Lab, questions: &[(&str, &str, &str, &str)]) {
+    for (from, to, protocol, expected) in questions {
+        let is_promised = expected.starts_with("reached");
+        let answer = ask_in(lab, from, (to, None), protocol, is_promised).await;
+        assert_eq!(seen(&answer), *expected, "{from} {to} {protocol}: {answer:?}");
+    }
 }
 
 /// Verdict of an answer, and the source address where the packet arrived.

@@ -61,6 +61,28 @@ impl Platform<'_> {
     }
 }
 
+/// A floating address of a pod.
+pub(crate) fn floating_address(tenant: &str, pod: &str, address: &str) -> String {
+    format!(
+        "{{apiVersion: kubeovn.io/v1, kind: OvnEip, metadata: {{name: {tenant}-eip-{pod}}}, spec: {{externalSubnet: external, v4Ip: {address}, type: nat}}}}
+---
+{{apiVersion: kubeovn.io/v1, kind: OvnFip, metadata: {{name: {tenant}-fip-{pod}}}, spec: {{ovnEip: {tenant}-eip-{pod}, ipName: {pod}.{tenant}.dev.{tenant}.ovn, type: centralized}}}}
+---
+"
+    )
+}
+
+/// TCP port 443 of an address, which is port 8443 of a pod.
+pub(crate) fn forwarded_port(tenant: &str, pod: &str, address: &str) -> String {
+    format!(
+        "{{apiVersion: kubeovn.io/v1, kind: OvnEip, metadata: {{name: {tenant}-eip-port}}, spec: {{externalSubnet: external, v4Ip: {address}, type: nat}}}}
+---
+{{apiVersion: kubeovn.io/v1, kind: OvnDnatRule, metadata: {{name: {tenant}-port}}, spec: {{ovnEip: {tenant}-eip-port, ipName: {pod}.{tenant}.dev.{tenant}.ovn, protocol: TCP, externalPort: '443', internalPort: '8443'}}}}
+---
+"
+    )
+}
+
 /// Tenant with a VPC, a subnet, a rule for all connections, and two pods.
 #[derive(Clone, Copy)]
 pub(crate) struct Tenant<'a> {

@@ -1,0 +1,117 @@
+//! VPCs beside each other: the pivot, equal addresses, peerings, and several external subnets.
+
+use patchbay_lab::{Answer, Protocol};
+
+use super::tenants::{Platform, Tenant, WALL, floating_address};
+use super::{ask, assert_seen, central, seen, start};
+use crate::support::{ask_until, release};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn walls_stop_the_pivot_and_a_peering_joins_two_vpcs() {
+    let Some(release) = release() else { return };
+    let alpha = Tenant::new("alpha", "10.100.0");
+    let beta = Tenant::new("beta", "10.101.0");
+    let open = Tenant { policies: &[], ..Tenant::new("gamma", "10.102.0") };
+    // The addresses of alpha, and no way out.
+    let twin = Tenant { policies: &[], routes: &[], rest: "", ..Tenant::new("delta", "10.100.0") };
+    let manifests = |alpha: Tenant<'_>, beta: Tenant<'_>| {
+        let tenants = [alpha, beta, open].map(|tenant| tenant.manifests());
+        let floating = floating_address("alpha", "vm1", "77.220.68.110");
+        [Platform::default().manifests(), tenants.concat(), twin.inner(), floating].concat()
+    };
+    let mut lab = start(release, &manifests(alpha, beta)).await;
+    let pivot = "77.220.68.110";
+    let own = "reached through 0 routers, pod delta/vm2, source 10.100.0.2";
+    let common = "reached through 1 router, source 77.220.68.98";
+    assert_seen(
+        &lab,
+        &[
+            ("beta/vm1", pivot, "tcp 22", "lost"),
+            // Alpha's wall drops the answers only.
+            ("delta/vm1", "10.100.0.3", "tcp 22", own),
+            ("delta/vm1", "8.8.8.8", "tcp 443", "lost"),
+            ("beta/vm1", "10.100.0.2", "tcp 22", "lost"),
+            ("alpha/vm2", "8.8.8.8", "tcp 443", common),
+        ],
+    )
+    .await;
+    let one_way = "arrived, but the answer was lost, pod alpha/vm1, source 77.220.68.100";
+    let is_one_way = |answer: &Answer| seen(answer) == one_way;
+    let (gamma, address) = (lab.find_pod("gamma/vm1").unwrap(), pivot.parse().unwrap());
+    let question = async || lab.ask_address(&gamma, address, Protocol::Udp(53)).await.unwrap();
+    let answer = ask_until(is_one_way, question).await;
+    assert!(is_one_way(&answer), "{answer:?}");
+
+    // Alpha without its wall, and joined with beta.
+    let route = "{cidr: 0.0.0.0/0, nextHopIP: 77.220.68.97, policy: policyDst}";
+    let alpha = Tenant {
+        policies: &[],
+        routes: &[route, "{cidr: 10.101.0.0/24, nextHopIP: 169.254.77.2, policy: policyDst}"],
+        rest: "enableExternal: true, vpcPeerings: [{remoteVpc: beta-vpc, localConnectIP: \
+               169.254.77.1/30}]",
+        ..alpha
+    };
+    let beta = Tenant {
+        policies: &[WALL],
+        routes: &[route, "{cidr: 10.100.0.0/24, nextHopIP: 169.254.77.1, policy: policyDst}"],
+        rest: "enableExternal: true, vpcPeerings: [{remoteVpc: alpha-vpc, localConnectIP: \
+               169.254.77.2/30}]",
+        ..beta
+    };
+    lab.apply(&central(&manifests(alpha, beta))).await.unwrap();
+    assert_eq!(lab.warnings(), [""; 0]);
+    let through = "reached through 2 routers, pod alpha/vm1, source 77.220.68.100";
+    let there = "reached through 2 routers, pod beta/vm2, source 10.100.0.2";
+    let back = "reached through 2 routers, pod alpha/vm1, source 10.101.0.3";
+    assert_seen(
+        &lab,
+        &[
+            ("gamma/vm1", pivot, "tcp 22", through),
+            ("beta/vm1", pivot, "tcp 22", "lost"),
+            ("alpha/vm1", "10.101.0.3", "tcp 22", there),
+            ("beta/vm2", "10.100.0.2", "tcp 22", back),
+            // No way leads through a peer.
+            ("gamma/vm1", "10.101.0.3", "tcp 22", "lost"),
+            ("alpha/vm2", "8.8.8.8", "tcp 443", common),
+            ("delta/vm1", "10.100.0.3", "tcp 22", own),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vpc_with_two_external_subnets_leaves_by_each_with_its_address() {
+    let Some(release) = release() else { return };
+    let platform = Platform {
+        provider: "defaultInterface: data, excludeNodes: [c1]",
+        vlan: 222,
+        ..Platform::default()
+    };
+    let alpha = Tenant {
+        routes: &[
+            "{cidr: 0.0.0.0/0, nextHopIP: 77.220.68.97, policy: policyDst}",
+            "{cidr: 9.9.9.0/24, nextHopIP: 88.198.7.33, policy: policyDst}",
+        ],
+        rest: "enableExternal: true, extraExternalSubnets: [external, second]",
+        ..Tenant::new("alpha", "10.100.0")
+    };
+    let second = "{apiVersion: kubeovn.io/v1, kind: Vlan, metadata: {name: second}, spec: {id: \
+                  333, provider: provider}}
+---
+{apiVersion: kubeovn.io/v1, kind: Subnet, metadata: {name: second}, spec: {vpc: ovn-cluster, vlan: \
+                  second, cidrBlock: 88.198.7.32/27, gateway: 88.198.7.33}}
+---
+{apiVersion: kubeovn.io/v1, kind: OvnSnatRule, metadata: {name: alpha-second}, spec: {ovnEip: \
+                  alpha-vpc-second, vpcSubnet: alpha-dev}}
+---
+";
+    let manifests = [platform.manifests(), alpha.manifests(), second.to_owned()];
+    let lab = start(release, &manifests.concat()).await;
+    for (to, source, tag) in [("8.8.8.8", "77.220.68.98", 222), ("9.9.9.9", "88.198.7.34", 333)] {
+        let answer = ask(&lab, "vm1", to, "tcp 443", true).await;
+        let expected = format!("reached through 1 router, source {source}");
+        assert_eq!(seen(&answer), expected, "{answer:?}");
+        let tags = answer.frames.iter().map(|frame| &frame.tags[..]);
+        assert!(tags.clone().count() > 0 && tags.clone().all(|one| one == [tag]), "{answer:?}");
+    }
+}
