@@ -8,7 +8,7 @@ use patchbay_model::{CniConfig, object_kind};
 use patchbay_resources::conversion::{node, pod};
 use patchbay_resources::manifests::{InventoryKind, Objects};
 use patchbay_resources::object::kube_ovn::{
-    OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, RouterLBRule, Subnet, Vpc,
+    OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, RouterLBRule, SecurityGroup, Subnet, Vpc,
 };
 use patchbay_resources::object::{AdminNetworkPolicy, BaselineAdminNetworkPolicy, Object as _};
 use patchbay_rows::ObjectName;
@@ -35,6 +35,7 @@ impl Cluster {
         add(&mut names, OvnDnatRule::KIND, &inventory.ovn_dnat_rules);
         add(&mut names, OvnFip::KIND, &inventory.ovn_fips);
         add(&mut names, RouterLBRule::KIND, &inventory.router_lb_rules);
+        add(&mut names, SecurityGroup::KIND, &inventory.security_groups);
         add(&mut names, AdminNetworkPolicy::KIND, &inventory.admin_network_policies);
         let baselines = &inventory.baseline_admin_network_policies;
         add(&mut names, BaselineAdminNetworkPolicy::KIND, baselines);

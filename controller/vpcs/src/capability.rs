@@ -87,6 +87,7 @@ impl Capability for Vpcs {
             VpcCell::Eip(name) => part(Part::Eip(name.clone())),
             VpcCell::Nat(key) => part(Part::Nat(key.clone())),
             VpcCell::RouterRule(name) => part(Part::RouterRule(name.clone())),
+            VpcCell::Group(name) => part(Part::Group(name.clone())),
             VpcCell::Port(name) => part(Part::Port(name.clone())),
         }
     }
@@ -98,6 +99,7 @@ impl Capability for Vpcs {
             Part::Eip(name) => inputs.eips.contains_key(name),
             Part::Nat(key) => inputs.nats.contains_key(key),
             Part::RouterRule(name) => inputs.router_rules.contains_key(name),
+            Part::Group(name) => inputs.groups.contains_key(name),
             Part::Port(name) => inputs.ports.contains_key(name),
         }
     }
@@ -141,10 +143,16 @@ impl Capability for Vpcs {
                     rows::balancer::put_of_rule(self, (part, name), balancer, reader, rows);
                 }
             }
+            Part::Group(name) => {
+                let inputs = reader.read(&VpcCell::Group(name.clone()));
+                if let Some(group) = inputs.groups.get(name) {
+                    rows::group::put(self, (part, name), group, reader, rows);
+                }
+            }
             Part::Port(name) => {
                 let inputs = reader.read(&VpcCell::Port(name.clone()));
                 if let Some(port) = inputs.ports.get(name) {
-                    rows::port::put(self, (part, name), port, rows);
+                    rows::port::put(self, (part, name), port, reader, rows);
                 }
             }
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use patchbay_model::vpc::{
-    BalancerKind, NatKey, VpcScene, VpcVips, WiredBalancer, WiredEip, WiredNat, WiredPort,
-    WiredRouter, WiredSubnet, shared_vips,
+    BalancerKind, NatKey, VpcScene, VpcVips, WiredBalancer, WiredEip, WiredGroup, WiredNat,
+    WiredPort, WiredRouter, WiredSubnet, shared_vips,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -22,6 +22,7 @@ pub struct ZoneVpcs {
     /// Addresses in the load balancers of VPCs that have any.
     pub(super) balanced: OrdMap<Arc<str>, Arc<VpcVips>>,
     pub(super) router_rules: OrdMap<Arc<str>, Arc<WiredBalancer>>,
+    pub(super) groups: OrdMap<Arc<str>, Arc<WiredGroup>>,
     pub(super) ports: OrdMap<Arc<str>, Arc<WiredPort>>,
     /// `true`: objects may be missing, so that no row goes.
     is_incomplete: bool,
@@ -44,6 +45,8 @@ pub enum VpcCell {
     Balanced(Arc<str>),
     /// `RouterLBRule`.
     RouterRule(Arc<str>),
+    /// Security group.
+    Group(Arc<str>),
     /// Port of a pod.
     Port(Arc<str>),
 }
@@ -75,6 +78,11 @@ impl ZoneVpcs {
                 .collect(),
             balanced: balanced.map(|(vpc, vips)| (vpc, Arc::new(vips))).collect(),
             router_rules: of_routers.collect(),
+            groups: scene
+                .groups()
+                .into_iter()
+                .filter_map(|(name, group)| Some((name, Arc::new(group.ok()?))))
+                .collect(),
             ports: scene
                 .wired_ports()
                 .map(|(name, port)| (Arc::from(name), Arc::new(port)))
@@ -118,6 +126,9 @@ impl Inputs for ZoneVpcs {
         }
         for name in changed_keys(&earlier.router_rules, &self.router_rules) {
             changed(VpcCell::RouterRule(name.clone()));
+        }
+        for name in changed_keys(&earlier.groups, &self.groups) {
+            changed(VpcCell::Group(name.clone()));
         }
         for name in changed_keys(&earlier.ports, &self.ports) {
             changed(VpcCell::Port(name.clone()));

@@ -8,6 +8,7 @@
 //! OvnEip     port of a node on an external subnet
 //! rule       NAT, or a load balancer of the router
 //! RouterLBRule  load balancers of the router, one for each protocol
+//! SecurityGroup port group with its ACLs, two address sets
 //! IP         port of a pod
 //! ```
 //!

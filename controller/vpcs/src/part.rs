@@ -23,6 +23,8 @@ pub enum Part {
     Nat(NatKey),
     /// `RouterLBRule`.
     RouterRule(Arc<str>),
+    /// `SecurityGroup`.
+    Group(Arc<str>),
     /// `IP` of a pod.
     Port(Arc<str>),
 }
@@ -36,6 +38,7 @@ impl Part {
             Self::Eip(_) => "OvnEip",
             Self::Nat(key) => key.kind.as_str(),
             Self::RouterRule(_) => BalancerKind::RouterRule.as_str(),
+            Self::Group(_) => "SecurityGroup",
             Self::Port(_) => "IP",
         }
     }
@@ -47,6 +50,7 @@ impl Part {
             | Self::Subnet(name)
             | Self::Eip(name)
             | Self::RouterRule(name)
+            | Self::Group(name)
             | Self::Port(name) => name,
             Self::Nat(key) => &key.name,
         }
@@ -66,6 +70,7 @@ impl Part {
             "Subnet" => Self::Subnet(name),
             "OvnEip" => Self::Eip(name),
             "IP" => Self::Port(name),
+            "SecurityGroup" => Self::Group(name),
             "RouterLBRule" => Self::RouterRule(name),
             _ => {
                 let mut kinds = NatKind::ALL.into_iter();

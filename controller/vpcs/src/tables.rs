@@ -15,7 +15,7 @@ use patchbay_rows::{Holding, Identity, Layout, Owner, Phase, Phases, RowView, Ta
 use patchbay_schemas::nb::{
     Acl, AclAction, AclDirection, AclSeverity, AddressSet, DhcpOptions, GatewayChassis,
     LoadBalancer, LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NatType,
+    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NatType, PortGroup,
 };
 use patchbay_schemas::typed::Field;
 use smol_str::SmolStr;
@@ -123,6 +123,14 @@ table_row! {
 }
 
 table_row! {
+    /// Port group of a security group.
+    pub(super) struct GroupRow of PortGroup {
+        name: SmolStr,
+        external_ids: BTreeMap<String, String>,
+    }
+}
+
+table_row! {
     /// Port of a switch.
     pub(super) struct SwitchPortRow of LogicalSwitchPort {
         name: SmolStr,
@@ -183,6 +191,7 @@ pub(super) struct Tables {
     pub(super) switches: Table<SwitchRow>,
     pub(super) switch_ports: Table<SwitchPortRow>,
     pub(super) acls: Table<AclRow>,
+    pub(super) groups: Table<GroupRow>,
     pub(super) dhcp: Table<DhcpOptions>,
     pub(super) nats: Table<NatTableRow>,
     pub(super) balancers: Table<BalancerRow>,
@@ -198,6 +207,8 @@ pub(super) struct Tables {
     pub(super) balancers_of_switch: Holding,
     pub(super) rules_of_switch: Holding,
     pub(super) acls_of_switch: Holding,
+    pub(super) acls_of_group: Holding,
+    pub(super) ports_of_group: Holding,
     pub(super) dhcp_v4_of_port: Holding,
     pub(super) dhcp_v6_of_port: Holding,
     pub(super) port_of_nat: Holding,
@@ -248,6 +259,7 @@ impl Tables {
             .owned_by(owner)
             .phases(guards)
             .declare();
+        let groups = layout.table(by_name).owned_by(owner).phases(guards).declare();
         let dhcp =
             layout.table(Identity::ExternalId(DHCP_ID)).owned_by(owner).phases(phases).declare();
         let nats = layout
@@ -305,6 +317,8 @@ impl Tables {
                 column(LogicalSwitchPort::DHCPV6_OPTIONS),
                 dhcp,
             ),
+            acls_of_group: layout.holding(groups, column(PortGroup::ACLS), acls),
+            ports_of_group: layout.holding(groups, column(PortGroup::PORTS), switch_ports),
             acls_of_switch: layout.holding(switches, column(LogicalSwitch::ACLS), acls),
             port_of_nat: layout.holding(nats, column(Nat::GATEWAY_PORT), router_ports),
             routers,
@@ -315,6 +329,7 @@ impl Tables {
             switches,
             switch_ports,
             acls,
+            groups,
             dhcp,
             nats,
             balancers,

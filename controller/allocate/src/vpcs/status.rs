@@ -7,12 +7,12 @@ use std::sync::Arc;
 use patchbay_model::PodKey;
 use patchbay_model::vpc::{
     AddressUse, BalancerKey, BalancerKind, DEFAULT_VPC, EipKind, NatKey, NatKind, NatProblem,
-    ResolvedRules, SubnetProblem, VpcAddressPool, VpcScene, WiredNat,
+    ResolvedRules, SubnetProblem, VpcAddressPool, VpcScene, WiredNat, port_group,
 };
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Problem};
 use patchbay_resources::object::kube_ovn::{
     KubeOvnCondition, OvnDnatRule, OvnDnatRuleStatus, OvnEip, OvnFip, OvnFipStatus, OvnSnatRule,
-    OvnSnatRuleStatus, RouterLBRule, Subnet, SwitchLBRule, Vpc,
+    OvnSnatRuleStatus, RouterLBRule, SecurityGroup, Subnet, SwitchLBRule, Vpc,
 };
 use patchbay_resources::object::{Object as _, Pod, Service, Time};
 use serde_json::Number;
@@ -74,6 +74,7 @@ pub(super) fn write(
     write_eips(inventory, scene, nats);
     write_rules(inventory, nats, now);
     balancers::write(inventory, &rules, now);
+    write_groups(inventory, scene);
     problems(inventory, scene, &rules)
 }
 
@@ -315,6 +316,21 @@ fn write_rules(inventory: &mut Inventory, nats: &Nats, now: &Time) {
     });
 }
 
+/// Status of security groups, which has no conditions.
+fn write_groups(inventory: &mut Inventory, scene: &VpcScene) {
+    let groups = scene.groups();
+    inventory.security_groups.change_each(|key, sourced| {
+        let allows_own = sourced.object.spec.allow_same_group_traffic;
+        let group = groups.get(&*key.name).and_then(|group| group.as_ref().ok());
+        let status = sourced.object.status.get_or_insert_default();
+        status.port_group = group.map(|_| port_group(&key.name)).unwrap_or_default();
+        status.allow_same_group_traffic = allows_own && group.is_some();
+        let is_whole = group.is_some_and(|group| group.problems.is_empty());
+        status.ingress_last_sync_success = is_whole;
+        status.egress_last_sync_success = is_whole;
+    });
+}
+
 /// Addresses of a rule that is in effect, by family.
 struct Found<'a> {
     vpc: &'a str,
@@ -432,6 +448,18 @@ fn problems(inventory: &Inventory, scene: &VpcScene, rules: &ResolvedRules) -> V
             }
         }
     }
+    let groups = scene.groups();
+    for (name, group) in &groups {
+        let key = ObjectKey::cluster(&**name);
+        match group {
+            Err(problem) => problems.add::<SecurityGroup>(&key, problem),
+            Ok(group) => {
+                for problem in &group.problems {
+                    problems.add::<SecurityGroup>(&key, problem);
+                }
+            }
+        }
+    }
     for request in &scene.objects.requests {
         let PodKey { namespace, name } = &request.pod;
         let pod = ObjectKey::namespaced(&**namespace, &**name);
@@ -440,6 +468,9 @@ fn problems(inventory: &Inventory, scene: &VpcScene, rules: &ResolvedRules) -> V
         }
         for problem in &request.problems {
             problems.add::<Pod>(&pod, problem);
+        }
+        for problem in VpcScene::idle_groups(request, &groups) {
+            problems.add::<Pod>(&pod, &problem);
         }
     }
     problems.found

@@ -8,6 +8,7 @@ mod attachment;
 mod balancer;
 mod dhcp;
 mod eip;
+mod group;
 mod interface;
 mod nat;
 mod node;
@@ -17,6 +18,7 @@ mod provider;
 mod router;
 mod scene;
 mod scene_balancers;
+mod scene_groups;
 mod scene_nat;
 mod subnet;
 mod wiring;
@@ -29,6 +31,10 @@ pub use balancer::{
 };
 pub use dhcp::DhcpOptions;
 pub use eip::{Eip, EipKind};
+pub use group::{
+    DENY_ALL_GROUP, GroupAcl, GroupRule, GroupRuleFields, SecurityGroup, group_addresses,
+    port_group,
+};
 pub use interface::vlan_device_id;
 pub use nat::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
 pub use node::{CHASSIS, GATEWAY_NODE, TUNNEL_INTERFACE, VpcNode};
@@ -38,6 +44,7 @@ pub use provider::{AttachmentProvider, SubnetProvider};
 pub use router::{ExternalSubnets, Peering, PolicyAction, PolicyRoute, StaticRoute, Vpc};
 pub use scene::{Connection, PortRequest, VpcObjects, VpcPort, VpcScene, VpcVlan};
 pub use scene_balancers::{VpcVips, shared_vips};
+pub use scene_groups::{ResolvedGroup, WiredGroup};
 pub use scene_nat::ResolvedRules;
 pub use subnet::{SubnetDhcp, SubnetNet, VpcSubnet};
 pub use wiring::{

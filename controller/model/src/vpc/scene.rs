@@ -14,6 +14,7 @@ use crate::pod::PodKey;
 use super::balancer::{Balancer, BalancerKey};
 use super::dhcp::DhcpOptions;
 use super::eip::{Eip, EipKind};
+use super::group::SecurityGroup;
 use super::nat::{NatKey, NatRule};
 use super::node::VpcNode;
 use super::problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
@@ -58,6 +59,8 @@ pub struct PortRequest {
     pub dhcp_v4: Option<DhcpOptions>,
     /// DHCP options of the port alone, for IPv6. `None`: those of the subnet.
     pub dhcp_v6: Option<DhcpOptions>,
+    /// Security groups.
+    pub groups: Vec<Arc<str>>,
     /// Annotations that cannot be used, and are left out.
     pub problems: Vec<FieldProblem>,
 }
@@ -96,6 +99,8 @@ pub struct VpcObjects {
     pub nats: BTreeMap<NatKey, Result<NatRule, FieldProblem>>,
     /// Load balancers of services and rules.
     pub balancers: BTreeMap<BalancerKey, Result<Balancer, FieldProblem>>,
+    /// Security groups by name.
+    pub groups: BTreeMap<Arc<str>, Result<SecurityGroup, FieldProblem>>,
     /// Records of addresses, by name of the port.
     pub ports: BTreeMap<Arc<str>, VpcPort>,
     /// Requests of pods, in the order of the pods' objects.
@@ -375,6 +380,8 @@ impl VpcScene {
                 addresses: port_addresses(&port.mac, &port.addresses),
                 has_port_security: request.has_port_security,
                 dhcp: port_dhcp(subnet, request, &port.addresses),
+                groups: request.groups.clone(),
+                ips: port.addresses.clone(),
             };
             Some((name, wired))
         })

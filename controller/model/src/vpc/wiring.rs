@@ -1,5 +1,6 @@
 //! What the rows of a VPC follow from, with all references resolved.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -133,6 +134,10 @@ pub struct WiredPort {
     pub has_port_security: bool,
     /// DHCP options, at most one of each family.
     pub dhcp: Vec<PortDhcp>,
+    /// Security groups, whether they exist or not.
+    pub groups: Vec<Arc<str>>,
+    /// Addresses.
+    pub ips: Vec<IpAddr>,
 }
 
 /// Port of a node on an external subnet.

@@ -14,8 +14,8 @@ use patchbay_resources::conversion::vpc_scene;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::kube_ovn::{
-    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule, Subnet,
-    SwitchLBRule, Vlan, Vpc,
+    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule, SecurityGroup,
+    Subnet, SwitchLBRule, Vlan, Vpc,
 };
 use patchbay_resources::object::{EndpointSlice, Node, Object as _, Pod, Service};
 use patchbay_rows::ObjectName;
@@ -31,7 +31,7 @@ use crate::Cluster;
 use crate::northbound::dynamic::DynNorthbound;
 
 /// Kinds from which rows of VPCs follow. While one of them may lack an object, no row goes.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     ProviderNetwork::KIND,
     Vlan::KIND,
     Subnet::KIND,
@@ -43,6 +43,7 @@ const KINDS: [&str; 16] = [
     IP::KIND,
     SwitchLBRule::KIND,
     RouterLBRule::KIND,
+    SecurityGroup::KIND,
     Service::KIND,
     EndpointSlice::KIND,
     Node::KIND,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_model::vpc::{AclFlow, AclReason, AclVerdict, SubnetAcl, WiredSubnet};
+use patchbay_model::vpc::{AclFlow, AclReason, AclVerdict, GroupAcl, SubnetAcl, WiredSubnet};
 use patchbay_rows::{PartRows, Reader};
 use patchbay_schemas::nb::{AclAction, AclDirection, AclSeverity};
 
@@ -47,6 +47,33 @@ pub(super) fn put_of_subnet(
             added.phases(ALLOWED);
         }
         added.held_by(of.tables.acls_of_switch, name);
+    }
+}
+
+/// Adds the ACLs of a port group. Without tiers in the schema, the second of two that differ in their
+/// tiers only is left out, and so is `pass`.
+pub(super) fn put_of_group(
+    of: &Vpcs,
+    (part, group): (&Part, &str),
+    acls: &[GroupAcl],
+    reader: &Reader<'_, Vpcs>,
+    rows: &mut PartRows<()>,
+) {
+    let has_tiers = reader.has_column(of.tables.acls, "tier");
+    let mut last: Option<&SubnetAcl> = None;
+    for GroupAcl { tier, acl } in acls {
+        if !has_tiers {
+            if acl.verdict == AclVerdict::Pass || last == Some(acl) {
+                continue;
+            }
+            last = Some(acl);
+        }
+        let row = without_tier(of, row(acl, *tier, ids(part, [("parent", group)])), reader);
+        let mut added = rows.put(of.tables.acls, &row);
+        if acl.verdict.is_allowing() {
+            added.phases(ALLOWED);
+        }
+        added.held_by(of.tables.acls_of_group, group);
     }
 }
 

@@ -6,6 +6,7 @@ mod acls;
 mod balancers;
 mod changes;
 mod dhcp;
+mod groups;
 mod recorded;
 mod refused;
 mod world;

@@ -2,6 +2,7 @@
 
 mod balancers;
 mod expression;
+mod groups;
 mod node;
 mod ports;
 mod rules;

@@ -116,6 +116,14 @@ fn request(
     };
     let dhcp_v4 = options("dhcp-v4-options", IpFamily::V4);
     let dhcp_v6 = options("dhcp-v6-options", IpFamily::V6);
+    let named = annotation("security_groups").map(|(_, text)| text).unwrap_or_default();
+    let mut groups: Vec<Arc<str>> = named
+        .split(',')
+        .map(|name| name.replace(char::is_whitespace, ""))
+        .filter(|name| !name.is_empty())
+        .map(Arc::from)
+        .collect();
+    groups.dedup();
     let is_true = |value: Option<(String, String)>| value.is_some_and(|(_, value)| value == "true");
     PortRequest {
         pod: pod.key.clone(),
@@ -126,6 +134,7 @@ fn request(
         has_port_security: is_true(annotation("port_security")),
         dhcp_v4,
         dhcp_v6,
+        groups,
         problems,
         provider,
     }

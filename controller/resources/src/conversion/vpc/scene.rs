@@ -10,7 +10,7 @@ use patchbay_model::vpc::{
     StaticRoute, Vpc, VpcObjects, VpcPort, VpcScene, VpcVlan,
 };
 
-use super::{balancers, expression, node, ports, rules, subnet};
+use super::{balancers, expression, groups, node, ports, rules, subnet};
 use crate::manifests::Inventory;
 use crate::object::Object as _;
 use crate::object::kube_ovn::{self, IP, OvnEip, Vlan};
@@ -37,6 +37,7 @@ pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
         eips: eips.map(|(key, object)| (Arc::from(&*key.name), eip(&object.object))).collect(),
         nats: rules::nat_rules(inventory),
         balancers: balancers::balancers(inventory),
+        groups: groups::groups(inventory),
         ports: records
             .filter_map(|(key, object)| Some((Arc::from(&*key.name), port(&object.object)?)))
             .collect(),
