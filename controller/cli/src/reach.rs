@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod facts;
+mod path;
 mod routes;
 mod source;
 pub(crate) mod text;
@@ -73,8 +74,8 @@ async fn answer_one(
     })?;
     match arguments.output {
         Format::Text => {
-            writeln!(console.output, "{from} -> {to}, {protocol}\n")?;
-            write_course(console.output, &course)?;
+            let ends = (from.as_str(), to.as_str(), protocol);
+            write_course(console.output, ends, &course, arguments.detail())?;
         }
         format => console.document(&course, format)?,
     }

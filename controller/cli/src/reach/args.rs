@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 use patchbay_reach::{Destination, Northd, Protocol, Sender};
 
+use super::text::Detail;
 use crate::args::Format;
 use crate::input_flags::InputFlags;
 use crate::moment::Moment;
@@ -84,7 +85,13 @@ pub(crate) struct Reach {
     /// outcome where rows of Kube-OVN differ.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) stock_northd: Option<bool>,
-    /// Output format.
+    /// Print the decisions of each switch and router on the way, too.
+    #[arg(long, requires = "from")]
+    pub(crate) hops: bool,
+    /// Print the decisions with the rows that they follow from.
+    #[arg(long, requires = "from")]
+    pub(crate) rows: bool,
+    /// Output format. Documents have all hops with their rows.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) output: Format,
     #[command(flatten)]
@@ -117,6 +124,15 @@ impl Reach {
     /// The ovn-northd that `--stock-northd` names. `None`: it is not known.
     pub(crate) fn northd(&self) -> Option<Northd> {
         self.stock_northd.map(|is_stock| if is_stock { Northd::Stock } else { Northd::KubeOvn })
+    }
+
+    /// What `--hops` and `--rows` print.
+    pub(super) fn detail(&self) -> Detail {
+        match (self.hops, self.rows) {
+            (_, true) => Detail::Rows,
+            (true, false) => Detail::Hops,
+            (false, false) => Detail::Path,
+        }
     }
 
     /// Protocol of `--proto` and `--port`. `None`: it is one of the ports of the service that is

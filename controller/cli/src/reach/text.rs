@@ -6,39 +6,91 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use patchbay_model::printable::printable;
-use patchbay_reach::{Answer, Course, Matrix, Outcome, Verdict, ZoneAnswer};
+use patchbay_reach::{Answer, Course, Matrix, Outcome, Protocol, Verdict, ZoneAnswer};
 
+use super::path;
 use crate::reach::NumberedAnswer;
 
 /// Maximum length in bytes of a name or decision from the database in one line.
 const MAX_TEXT_BYTES: usize = 4_096;
+
+/// Length of a line of a path, in bytes.
+const LINE_BYTES: usize = 80;
 
 /// Text of the database, as one line of a terminal.
 fn line(text: &str) -> Cow<'_, str> {
     printable(text, MAX_TEXT_BYTES)
 }
 
-/// Writes the path hop by hop, in each zone and for the reply, the choices that OVN leaves open, and
-/// the outcome.
-pub(super) fn write_course(output: &mut dyn Write, course: &Course) -> io::Result<()> {
-    write_hops(output, &course.answer)?;
-    for behind in course.behind() {
-        write_zone(output, "zone", behind)?;
-    }
-    if !course.outcome.is_arrival() {
-        for reply in course.replies() {
-            write_zone(output, "reply in zone", reply)?;
-        }
+/// What is printed of the hops.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Detail {
+    /// The networks on the way.
+    Path,
+    /// The decisions on the way, too.
+    Hops,
+    /// The rows of these decisions, too.
+    Rows,
+}
+
+/// Writes the outcome, the question, the path, the row that stops the packet or its reply, and the
+/// choices that OVN leaves open. `from` and `to`: the ends of the question, as it was asked.
+pub(super) fn write_course(
+    output: &mut dyn Write,
+    (from, to, protocol): (&str, &str, Protocol),
+    course: &Course,
+    detail: Detail,
+) -> io::Result<()> {
+    writeln!(output, "{}", describe(course))?;
+    writeln!(output, "  {from} -> {to}, {protocol}")?;
+    let end = course.outcome.is_arrival().then_some(to);
+    write_path(output, &path::nodes(from, end, course))?;
+    if let Some(row) = course.deciding_row() {
+        writeln!(output, "  by: {row}")?;
     }
     let choices: BTreeSet<_> = course.open().collect();
     for choice in choices {
-        writeln!(output, "open: {}", line(choice))?;
+        writeln!(output, "  open: {}", line(choice))?;
     }
-    writeln!(output, "{}", describe(course))
+    if detail == Detail::Path {
+        return Ok(());
+    }
+    let has_rows = detail == Detail::Rows;
+    writeln!(output)?;
+    write_hops(output, &course.answer, has_rows)?;
+    for behind in course.behind() {
+        write_zone(output, "zone", behind, has_rows)?;
+    }
+    if !course.outcome.is_arrival() {
+        for reply in course.replies() {
+            write_zone(output, "reply in zone", reply, has_rows)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the places of a path, on several lines if they are long.
+fn write_path(output: &mut dyn Write, nodes: &[String]) -> io::Result<()> {
+    let mut text = "  ".to_owned();
+    for (place, node) in nodes.iter().enumerate() {
+        let node = line(node);
+        let piece = if place == 0 { node.into_owned() } else { format!(" - {node}") };
+        if place > 0 && text.len() + piece.len() > LINE_BYTES {
+            writeln!(output, "{text}")?;
+            text = String::from("   ");
+        }
+        text.push_str(&piece);
+    }
+    writeln!(output, "{text}")
 }
 
 /// Writes the path of a packet in a zone.
-fn write_zone(output: &mut dyn Write, title: &str, own: &ZoneAnswer) -> io::Result<()> {
+fn write_zone(
+    output: &mut dyn Write,
+    title: &str,
+    own: &ZoneAnswer,
+    has_rows: bool,
+) -> io::Result<()> {
     let ZoneAnswer { zone, answer } = own;
     let zone = line(zone);
     if answer.hops.is_empty() {
@@ -46,21 +98,21 @@ fn write_zone(output: &mut dyn Write, title: &str, own: &ZoneAnswer) -> io::Resu
         return writeln!(output, "{title} {zone}\n    {}: {end}\n", answer.verdict);
     }
     writeln!(output, "{title} {zone}")?;
-    write_hops(output, answer)
+    write_hops(output, answer, has_rows)
 }
 
 /// Writes the path of a packet in one database, the choices that OVN leaves open, and the verdict.
 #[cfg(feature = "lab")]
 pub(crate) fn write_answer(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
-    write_hops(output, answer)?;
+    write_hops(output, answer, true)?;
     for choice in &answer.open {
         writeln!(output, "open: {}", line(choice))?;
     }
     writeln!(output, "{}: {}", answer.verdict, describe_end(&[answer]))
 }
 
-/// Writes the hops of a packet in one database.
-fn write_hops(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
+/// Writes the hops of a packet in one database, with the rows that decide or without.
+fn write_hops(output: &mut dyn Write, answer: &Answer, has_rows: bool) -> io::Result<()> {
     let mut last = None;
     let width = answer.hops.iter().map(|hop| hop.stage.len()).max().unwrap_or_default();
     for hop in &answer.hops {
@@ -70,7 +122,7 @@ fn write_hops(output: &mut dyn Write, answer: &Answer) -> io::Result<()> {
             last = Some(datapath);
         }
         write!(output, "    {:width$}  {}", hop.stage, line(&hop.decision))?;
-        match &hop.row {
+        match hop.row.as_ref().filter(|_| has_rows) {
             Some(row) => writeln!(output, "  [{} {}]", row.table, row.uuid)?,
             None => writeln!(output)?,
         }
