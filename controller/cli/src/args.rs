@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
@@ -193,6 +193,10 @@ pub(super) struct Manifests {
     /// --state has applied. `apply` lists them and asks; without this flag they stay.
     #[arg(long)]
     pub(super) prune: bool,
+    /// Whether ovn-northd is that of an OVN release. With =false it is one with the changes of
+    /// Kube-OVN, for which each subnet of a VPC gets a route by source to its own gateway.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub(super) stock_northd: bool,
     #[command(flatten)]
     pub(super) input: InputFlags,
 }
@@ -225,6 +229,10 @@ pub(super) struct Explain {
     /// one database.
     #[arg(long, value_name = "NODE", requires = "nb")]
     pub(super) zone: Option<String>,
+    /// Whether ovn-northd is that of an OVN release. With =false it is one with the changes of
+    /// Kube-OVN, for which each subnet of a VPC gets a route by source to its own gateway.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub(super) stock_northd: bool,
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,

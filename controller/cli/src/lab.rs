@@ -21,6 +21,7 @@ use patchbay_lab::{
     CheckReport, CheckedQuestion, DatabaseServer, Lab, LabError, ProgramError, Promises, Release,
     with_default_pods,
 };
+use patchbay_model::ClusterSettings;
 use patchbay_model::condition::{ConditionReport, ConditionStatus};
 use patchbay_reconcile::Cluster;
 use patchbay_resources::manifests::read_manifests;
@@ -83,7 +84,11 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         release.ovn_version(),
         release.ovs_version()
     )?;
-    let inputs = Inputs { paths: arguments.paths.clone(), cluster: arguments.cluster.clone() };
+    let inputs = Inputs {
+        paths: arguments.paths.clone(),
+        cluster: arguments.cluster.clone(),
+        is_northd_stock: arguments.stock_northd,
+    };
     let cluster = inputs.read(None, console.input)?;
     console.report_errors(&cluster.errors)?;
     let server =
@@ -130,6 +135,7 @@ async fn unless_stopped<T>(
 struct Inputs {
     paths: Vec<PathBuf>,
     cluster: ClusterFlags,
+    is_northd_stock: bool,
 }
 
 impl Inputs {
@@ -139,7 +145,10 @@ impl Inputs {
         if let Some(earlier) = earlier {
             restore(&mut inventory, &earlier.inventory)?;
         }
-        let settings = self.cluster.settings(&inventory)?;
+        let settings = ClusterSettings {
+            is_northd_stock: self.is_northd_stock,
+            ..self.cluster.settings(&inventory)?
+        };
         let cluster = Cluster::from_inventory(inventory, settings, now())?;
         Ok(with_default_pods(cluster)?)
     }

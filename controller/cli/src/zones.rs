@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use patchbay_connects::HeldReason;
 use patchbay_engine::client::{ConnectError, SessionError};
-use patchbay_model::Databases;
+use patchbay_model::{ClusterSettings, Databases};
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{Embedded, Northbound, NorthboundHandle, Remote};
 use patchbay_reconcile::zone::{ZoneOutcome, ZoneReconciler};
@@ -36,7 +36,10 @@ pub(super) fn complete_cluster(
     inventory: Inventory,
     console: &mut Console<'_>,
 ) -> Result<(Cluster, Vec<String>), Failure> {
-    let settings = arguments.input.cluster.settings(&inventory)?;
+    let settings = ClusterSettings {
+        is_northd_stock: arguments.stock_northd,
+        ..arguments.input.cluster.settings(&inventory)?
+    };
     let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
     report_objects(&cluster, console)?;
     let is_central = cluster.settings().databases == Databases::Central;

@@ -129,6 +129,8 @@ impl Databases {
 pub struct ClusterSettings {
     /// Northbound databases of the nodes.
     pub databases: Databases,
+    /// `true`: ovn-northd is that of an OVN release, and not one with the changes of Kube-OVN.
+    pub is_northd_stock: bool,
     /// IP families of the cluster.
     pub families: Vec<IpFamily>,
     /// MTU in bytes of networks that configure none.
@@ -164,6 +166,7 @@ impl Default for ClusterSettings {
     fn default() -> Self {
         Self {
             databases: Databases::default(),
+            is_northd_stock: true,
             families: IpFamily::BOTH.to_vec(),
             mtu: 1400,
             cluster_subnets: Vec::new(),

@@ -152,6 +152,7 @@ impl ClusterSettingsSpec {
                 Some(TopologyName::Central) => Databases::Central,
                 Some(TopologyName::Zone) | None => Databases::Zone,
             },
+            is_northd_stock: default.is_northd_stock,
             families: self.families(objects).into_iter().map(|one| one.family).collect(),
             mtu: self.mtu.unwrap_or(default.mtu),
             cluster_subnets: self.pod_cidrs.clone(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 use patchbay_model::vpc::{
-    BalancerKind, NatKey, VpcScene, VpcVips, WiredBalancer, WiredEip, WiredGroup, WiredNat,
-    WiredPort, WiredRouter, WiredSubnet, shared_vips,
+    BalancerKind, NatKey, StaticRoute, VpcScene, VpcVips, WiredBalancer, WiredEip, WiredGroup,
+    WiredNat, WiredPort, WiredRouter, WiredSubnet, shared_vips,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -89,6 +89,21 @@ impl ZoneVpcs {
                 .collect(),
             is_incomplete,
         }
+    }
+
+    /// The inputs with a route of each subnet's range to its own gateway, for the ovn-northd of
+    /// Kube-OVN: packets that no other route takes reach the policies.
+    #[must_use]
+    pub fn with_fallback_routes(mut self, scene: &VpcScene) -> Self {
+        for (vpc, routes) in scene.fallback_routes() {
+            if let Some(router) = self.routers.get_mut(&vpc) {
+                let router = Arc::make_mut(router);
+                let new = routes.into_iter().filter(|route| !router.routes.contains(route));
+                let new: Vec<StaticRoute> = new.collect();
+                router.routes.extend(new);
+            }
+        }
+        self
     }
 
     /// `true`: objects may be missing, so that no row goes.

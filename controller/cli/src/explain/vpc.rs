@@ -51,7 +51,11 @@ pub(super) async fn explain(
     let settings = arguments.input.cluster.settings(&inventory)?;
     // The objects that are made for others are not judged.
     let manifests = inventory.clone();
-    let settings = ClusterSettings { databases: Databases::Central, ..settings };
+    let settings = ClusterSettings {
+        databases: Databases::Central,
+        is_northd_stock: arguments.stock_northd,
+        ..settings
+    };
     let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
     report_objects(&cluster, console)?;
     let name = &*arguments.name;

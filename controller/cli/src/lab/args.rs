@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 
 use patchbay_ovn_programs::Suite;
 
@@ -10,6 +10,7 @@ use crate::cluster_flags::ClusterFlags;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each flag of the command is one")]
 pub(crate) struct Lab {
     #[command(subcommand)]
     pub(crate) command: Option<LabCommand>,
@@ -44,6 +45,10 @@ pub(crate) struct Lab {
     /// Output format of the check.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Text)]
     pub(crate) output: CheckFormat,
+    /// Whether ovn-northd is that of an OVN release. With =false it is one with the changes of
+    /// Kube-OVN, for which each subnet of a VPC gets a route by source to its own gateway.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
+    pub(crate) stock_northd: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterFlags,
 }

@@ -262,6 +262,7 @@ async fn read_manifests(
         zone: arguments.zone.clone(),
         output: arguments.output,
         state: None,
+        stock_northd: arguments.stock_northd.unwrap_or(true),
         input: arguments.input.clone(),
     };
     let inventory =

@@ -53,6 +53,25 @@ fn assert_unchanged(plan: Run) {
 }
 
 #[test]
+fn the_fallback_route_is_there_for_the_northd_of_kube_ovn_only() {
+    let server = RealServer::start([nb_schema()]);
+    let tenant = text("01-egress");
+    let on = |command: &str, northd: &str| {
+        format!("{command} --nb {} --stock-northd={northd}", server.remote())
+    };
+    let has_route = || {
+        let routes = ask(&server, &["lr-route-list", "alpha-vpc"]);
+        routes.lines().any(|line| line.contains("10.100.0.1") && line.contains("src-ip"))
+    };
+    run_on(&on("apply", "false"), &tenant).succeeded();
+    assert!(has_route());
+    assert_unchanged(run_on(&on("plan", "false"), &tenant));
+    run_on(&on("apply", "true"), &tenant).succeeded();
+    assert!(!has_route());
+    assert_unchanged(run_on(&on("plan", "true"), &tenant));
+}
+
+#[test]
 fn the_tenant_of_the_guide_is_on_a_server_after_one_apply() {
     let server = RealServer::start([nb_schema()]);
     let tenant = text("01-egress");

@@ -8,6 +8,7 @@ mod attachment;
 mod balancer;
 mod dhcp;
 mod eip;
+mod fallback;
 mod group;
 mod interface;
 mod nat;

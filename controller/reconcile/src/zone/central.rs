@@ -11,7 +11,6 @@ use patchbay_pods::Pods;
 use patchbay_policies::Policies;
 use patchbay_policies::admin::AdminPolicies;
 use patchbay_resources::conversion::vpc_scene;
-use patchbay_resources::manifests::Inventory;
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::kube_ovn::{
     IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule, SecurityGroup,
@@ -94,7 +93,7 @@ impl CentralControllers {
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
             let mut pass = Pass::new(northbound);
-            let inputs = inputs(&cluster.inventory);
+            let inputs = inputs(cluster);
             self.vpcs.commit(&mut pass, &inputs, cluster).await?;
             let mut outcome = if has_networks(cluster, &pass.northbound.snapshot()) {
                 self.zone.commit(&mut pass, cluster).await?
@@ -113,7 +112,7 @@ impl CentralControllers {
 
     /// `true` if [`reconcile`](Self::reconcile) would commit nothing.
     pub(super) fn is_reconciled(&mut self, cluster: &Cluster, snapshot: &Snapshot) -> bool {
-        let inputs = inputs(&cluster.inventory);
+        let inputs = inputs(cluster);
         self.vpcs.is_reconciled(&inputs, cluster, snapshot)
             && (!has_networks(cluster, snapshot) || self.zone.is_reconciled(cluster, snapshot))
     }
@@ -133,6 +132,9 @@ fn has_networks(cluster: &Cluster, snapshot: &Snapshot) -> bool {
         || snapshot.typed::<Copp>().iter().flatten().any(|(_, copp)| copp.name == COPP)
 }
 
-fn inputs(inventory: &Inventory) -> ZoneVpcs {
-    ZoneVpcs::new(&vpc_scene(inventory), inventory.lacks(&KINDS))
+fn inputs(cluster: &Cluster) -> ZoneVpcs {
+    let inventory = &cluster.inventory;
+    let scene = vpc_scene(inventory);
+    let inputs = ZoneVpcs::new(&scene, inventory.lacks(&KINDS));
+    if cluster.settings().is_northd_stock { inputs } else { inputs.with_fallback_routes(&scene) }
 }

@@ -26,6 +26,7 @@ pub(crate) struct World {
     pub(crate) problems: Vec<String>,
     pub(crate) database: Database,
     controller: Engine<Vpcs>,
+    is_northd_stock: bool,
     /// Number of transactions so far.
     pub(crate) transactions: usize,
 }
@@ -38,11 +39,17 @@ pub(crate) fn read(yaml: &str) -> Inventory {
 impl World {
     /// A world in which the manifests are applied.
     pub(crate) fn new(yaml: &str) -> Self {
+        Self::with_northd(yaml, true)
+    }
+
+    /// A world for the ovn-northd of an OVN release, or for that of Kube-OVN.
+    pub(crate) fn with_northd(yaml: &str, is_northd_stock: bool) -> Self {
         let mut world = Self {
             inventory: Inventory::default(),
             problems: Vec::new(),
             database: Database::with_uuids(nb::schema(), UuidSource::seeded(1)),
             controller: Engine::new(UuidSource::seeded(2)),
+            is_northd_stock,
             transactions: 0,
         };
         world.apply(read(yaml));
@@ -54,7 +61,11 @@ impl World {
         let now = Time(jiff::Timestamp::from_second(0).unwrap());
         let problems = resolve(&mut inventory, &now);
         self.problems = problems.iter().map(ToString::to_string).collect();
-        let inputs = ZoneVpcs::new(&vpc_scene(&inventory), false);
+        let scene = vpc_scene(&inventory);
+        let inputs = match ZoneVpcs::new(&scene, false) {
+            inputs if self.is_northd_stock => inputs,
+            inputs => inputs.with_fallback_routes(&scene),
+        };
         let mut is_settled = false;
         for _ in 0..MAX_PLANS {
             let plan = self.controller.plan(&inputs, &self.database.snapshot());
