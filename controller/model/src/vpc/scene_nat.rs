@@ -53,8 +53,8 @@ struct Inner {
     vpc: Arc<str>,
     v4: Option<String>,
     v6: Option<String>,
-    /// Port and MAC address of the machine.
-    machine: Option<(Arc<str>, Arc<str>)>,
+    /// Port of the machine.
+    machine: Option<Arc<str>>,
 }
 
 /// Resolves all rules. Of two that exclude each other the first one has rows.
@@ -124,13 +124,14 @@ impl<'a> Claims<'a> {
         }
         self.claim(rule, &rows)?;
         self.owners.insert(eip.name.clone(), inner.vpc.clone());
+        let mac = eip.mac.as_deref().map(Arc::from);
         Ok(WiredNat {
             vpc: inner.vpc,
             subnet: eip.subnet.clone(),
             rows,
             names_port,
             port: rule.port,
-            machine: inner.machine.filter(|_| rule.is_distributed),
+            machine: inner.machine.filter(|_| rule.is_distributed).zip(mac),
         })
     }
 
@@ -291,7 +292,7 @@ fn inner(scene: &VpcScene, rule: &NatRule) -> Result<Inner, NatProblem> {
                 vpc: subnet.vpc.clone(),
                 v4: address(false),
                 v6: address(true),
-                machine: Some((name.clone(), port.mac.clone())),
+                machine: Some(name.clone()),
             })
         }
     }

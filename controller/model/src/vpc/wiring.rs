@@ -106,7 +106,8 @@ pub struct WiredNat {
     pub names_port: bool,
     /// Forwarded port of an `OvnDnatRule`.
     pub port: Option<ForwardedPort>,
-    /// Port and MAC address of the machine of a distributed `OvnFip`.
+    /// Port of the machine of a distributed `OvnFip`, and the MAC address for its external address.
+    /// That of the machine may be one of another tenant's, too.
     pub machine: Option<(Arc<str>, Arc<str>)>,
 }
 

@@ -45,7 +45,8 @@ fn nat_row(part: &Part, kind: NatKind, nat: &WiredNat, pair: &NatRow) -> NatTabl
     if kind == NatKind::Snat {
         return row;
     }
-    // Port and MAC address make the machine's node translate.
+    // Port and MAC address make the machine's node translate. All tenants share the external subnet,
+    // so the address is that of the OvnEip.
     let (port, mac) = nat.machine.clone().unzip();
     let stateless = if nat.machine.is_some() { "true" } else { "false" };
     NatTableRow {

@@ -223,3 +223,36 @@ fn nothing_goes_while_objects_may_be_missing() {
         Engine::<Vpcs>::new(UuidSource::seeded(4)).plan(&nothing, &world.database.snapshot());
     assert!(plan.changes.is_empty(), "{:?}", plan.changes);
 }
+
+/// Ports of the external subnet share it with those of all tenants.
+#[test]
+fn floating_addresses_of_equal_machines_have_their_own_mac_addresses() {
+    let other = TENANT.replace("alpha", "beta");
+    let rules = ["alpha", "beta"].map(|name| {
+        format!(
+            "---
+apiVersion: kubeovn.io/v1
+kind: OvnEip
+metadata: {{name: {name}-eip}}
+spec: {{externalSubnet: external, type: nat}}
+---
+apiVersion: kubeovn.io/v1
+kind: OvnFip
+metadata: {{name: {name}-fip}}
+spec: {{ovnEip: {name}-eip, ipName: vm1.{name}.net.{name}.ovn, type: distributed}}
+"
+        )
+    });
+    let world = World::new(&format!("{}{other}{}", tenant(), rules.concat()));
+    assert_eq!(world.problems, Vec::<String>::new());
+    let floating = world.rows::<Nat>().into_iter().filter(|nat| nat.logical_port.is_some());
+    let floating: Vec<_> = floating.collect();
+    assert_eq!(floating.len(), 2);
+    assert_eq!(floating[0].logical_ip, floating[1].logical_ip);
+    for nat in floating {
+        let mut eips = world.inventory.ovn_eips.iter().map(|(_, eip)| &eip.object.status);
+        let status = eips
+            .find_map(|status| status.as_ref().filter(|status| status.v4_ip == nat.external_ip));
+        assert_eq!(nat.external_mac, Some(status.unwrap().mac_address.clone()));
+    }
+}
