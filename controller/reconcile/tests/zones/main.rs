@@ -15,6 +15,7 @@ mod node_addresses;
 mod refused_objects;
 mod rejected_rows;
 mod services;
+mod tenant_faults;
 
 use jiff::Timestamp;
 use patchbay_model::ClusterSettings;

@@ -53,7 +53,7 @@ pub(crate) fn put(
         put_peering(of, (part, vpc), peering, reader, rows);
     }
     for port in &router.external {
-        put_external(of, (part, vpc), port, rows);
+        put_external(of, (part, vpc), port, reader, rows);
     }
     let vips = &reader.read(&VpcCell::Balanced(vpc.clone())).balanced;
     balancer::put_of_vpc(of, (part, vpc), vips.get(vpc).map(|vips| &**vips), reader, rows);
@@ -142,8 +142,13 @@ fn put_external(
     of: &Vpcs,
     (part, vpc): (&Part, &Arc<str>),
     port: &ExternalPort,
+    reader: &Reader<'_, Vpcs>,
     rows: &mut PartRows<()>,
 ) {
+    // Both sides of the port come at once.
+    if reader.row(of.tables.switches, &port.subnet).is_none() {
+        return;
+    }
     let name = router_port(vpc, &port.subnet);
     let row = RouterPortRow {
         name: name.as_str().into(),

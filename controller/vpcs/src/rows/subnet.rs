@@ -120,6 +120,10 @@ fn put_router_port(
     reader: &Reader<'_, Vpcs>,
     rows: &mut PartRows<()>,
 ) {
+    // Both sides of the port come at once.
+    if reader.row(of.tables.routers, &subnet.vpc).is_none() {
+        return;
+    }
     let port = router_port(&subnet.vpc, name);
     let gateways = subnet.nets.iter().map(|net| net.gateway);
     let mut options = BTreeMap::new();
