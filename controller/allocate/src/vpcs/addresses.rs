@@ -88,6 +88,7 @@ fn eip_claims(inventory: &mut Inventory, scene: &VpcScene) -> BTreeMap<Arc<str>,
             owner: format!("OvnEip {name}"),
             subnet: eip.subnet.clone(),
             held: eip.addresses.clone(),
+            family: None,
             wishes: eip.wishes.clone(),
             found: Vec::new(),
             problem: None,
@@ -105,6 +106,7 @@ fn eip_claims(inventory: &mut Inventory, scene: &VpcScene) -> BTreeMap<Arc<str>,
             owner: format!("OvnEip {name}"),
             subnet,
             held: Vec::new(),
+            family: None,
             wishes: Vec::new(),
             found: Vec::new(),
             problem: None,
@@ -134,6 +136,7 @@ fn port_claims(
         owner,
         subnet: subnet.clone(),
         held: Vec::new(),
+        family: None,
         wishes: Vec::new(),
         found: Vec::new(),
         problem: None,
@@ -155,6 +158,7 @@ fn port_claims(
         let record = record.filter(|record| record.subnet == subnet.name);
         let claim = Claim {
             held: record.map(|record| record.addresses.clone()).unwrap_or_default(),
+            family: request.family,
             wishes: request.wishes.clone(),
             ..claim(format!("Pod {}", request.pod), &subnet.name)
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use patchbay_model::IpFamily;
 use patchbay_model::vpc::{PoolError, VpcAddressPool, VpcScene};
 
 /// Pools of all usable subnets, one for each range.
@@ -38,6 +39,8 @@ pub(super) struct Claim {
     pub(super) subnet: Arc<str>,
     /// Addresses that the object has had.
     pub(super) held: Vec<IpAddr>,
+    /// The only family of the addresses. `None`: one of each range.
+    pub(super) family: Option<IpFamily>,
     /// Addresses that the object requires.
     pub(super) wishes: Vec<IpAddr>,
     /// Allocated addresses.
@@ -52,7 +55,8 @@ pub(super) struct Claim {
 pub(super) fn allocate(claims: &mut [Claim], pools: &mut Pools) {
     for claim in &mut *claims {
         let pools = pools.0.entry(claim.subnet.clone()).or_default();
-        for pool in pools {
+        let family = claim.family;
+        for pool in pools.iter_mut().filter(|pool| is_wanted(family, pool)) {
             claim.take_held(pool);
         }
     }
@@ -62,7 +66,8 @@ pub(super) fn allocate(claims: &mut [Claim], pools: &mut Pools) {
     }
     for claim in claims.iter_mut().filter(|claim| claim.problem.is_none()) {
         let pools = pools.0.entry(claim.subnet.clone()).or_default();
-        for pool in pools {
+        let family = claim.family;
+        for pool in pools.iter_mut().filter(|pool| is_wanted(family, pool)) {
             claim.take_lowest(pool);
         }
         claim.found.sort_unstable_by_key(IpAddr::is_ipv6);
@@ -70,6 +75,10 @@ pub(super) fn allocate(claims: &mut [Claim], pools: &mut Pools) {
     for claim in claims.iter_mut().filter(|claim| claim.problem.is_some()) {
         claim.found.clear();
     }
+}
+
+fn is_wanted(family: Option<IpFamily>, pool: &VpcAddressPool) -> bool {
+    family.is_none_or(|family| IpFamily::of_net(pool.net()) == family)
 }
 
 impl Claim {

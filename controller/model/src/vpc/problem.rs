@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::FieldProblem;
+use crate::{FieldProblem, IpFamily};
 
 /// Reason why a subnet has no switch.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -234,6 +234,14 @@ pub enum PortProblem {
         vpc: Arc<str>,
         /// Namespace of the pod.
         namespace: Arc<str>,
+    },
+    /// The subnet has no range of the wished family.
+    #[error("Subnet {subnet} has no range of IP{family}")]
+    Family {
+        /// The subnet.
+        subnet: Arc<str>,
+        /// The family.
+        family: IpFamily,
     },
     /// A wished address cannot be read, or the pod cannot have it.
     #[error("metadata.annotations[{annotation}]: {reason}")]

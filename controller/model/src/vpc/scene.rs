@@ -7,9 +7,9 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use sha2::{Digest, Sha256};
 
-use crate::FieldProblem;
 use crate::arithmetic::overlap;
 use crate::pod::PodKey;
+use crate::{FieldProblem, IpFamily};
 
 use super::balancer::{Balancer, BalancerKey};
 use super::dhcp::DhcpOptions;
@@ -49,6 +49,8 @@ pub struct PortRequest {
     pub provider: String,
     /// Subnet of the port.
     pub subnet: Result<Arc<str>, PortProblem>,
+    /// The only family of the addresses. `None`: all families of the subnet.
+    pub family: Option<IpFamily>,
     /// Wished addresses.
     pub wishes: Vec<IpAddr>,
     /// Wished MAC address. `None`: any.
@@ -405,7 +407,13 @@ impl VpcScene {
                 vpc: vpc.name.clone(),
                 namespace: namespace.clone(),
             }),
-            None => Ok(subnet),
+            None => match request.family {
+                Some(family) if !has_family(subnet, family) => {
+                    let subnet = subnet.name.clone();
+                    Err(PortProblem::Family { subnet, family })
+                }
+                _ => Ok(subnet),
+            },
         }
     }
 
@@ -429,6 +437,10 @@ impl VpcScene {
 /// external address of the port has this name, too.
 pub(super) fn port_name(vpc: &str, other: &str) -> String {
     format!("{vpc}-{other}")
+}
+
+fn has_family(subnet: &VpcSubnet, family: IpFamily) -> bool {
+    subnet.nets.iter().any(|net| IpFamily::of_net(net.net) == family)
 }
 
 /// DHCP options of a subnet, for each of its ranges.

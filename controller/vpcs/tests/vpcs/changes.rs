@@ -175,6 +175,48 @@ fn both_families_have_addresses_policies_and_translations() {
 }
 
 #[test]
+fn a_machine_may_have_addresses_of_one_family() {
+    let dual = tenant().replace(
+        "cidrBlock: 10.100.0.0/24",
+        "cidrBlock: '10.100.0.0/24,fd00:100::/64', enableDHCP: true",
+    );
+    let with = |manifests: &str, family: &str| {
+        let annotation =
+            format!("networks: net, net.alpha.ovn.kubernetes.io/ip_family: {family}}}");
+        manifests.replace("networks: net}", &annotation)
+    };
+    let port = |world: &World| {
+        let ports = world.rows::<LogicalSwitchPort>().into_iter();
+        let mut machines = ports.filter(|port| port.name == "vm1.alpha.net.alpha.ovn");
+        machines.next()
+    };
+    let world = World::new(&with(&dual, "ipv6"));
+    assert_eq!(world.problems, Vec::<String>::new());
+    let machine = port(&world).unwrap();
+    let addresses: Vec<&str> = machine
+        .addresses
+        .iter()
+        .filter_map(|one| one.split_once(' '))
+        .map(|(_, one)| one)
+        .collect();
+    assert_eq!(addresses, ["fd00:100::2"]);
+    assert!(machine.dhcpv4_options.is_none() && machine.dhcpv6_options.is_some());
+    for (manifests, family, expected) in [
+        (&tenant(), "ipv6", "Subnet alpha-subnet has no range of IPv6"),
+        (&dual, "IPv4", "ip_family]: \"IPv4\" is neither ipv4 nor ipv6"),
+        (
+            &dual,
+            "ipv6, net.alpha.ovn.kubernetes.io/ip_address: 10.100.0.9",
+            "ip_family]: ipv6 excludes the wished address 10.100.0.9",
+        ),
+    ] {
+        let world = World::new(&with(manifests, family));
+        assert!(world.problems.iter().any(|one| one.ends_with(expected)), "{:?}", world.problems);
+        assert!(port(&world).is_none());
+    }
+}
+
+#[test]
 fn several_next_hops_of_a_prefix_are_one_set() {
     let hops = "staticRoutes: [{cidr: 0.0.0.0/0, nextHopIP: 77.220.68.120}, ";
     let world = World::new(&tenant().replace("staticRoutes: [", hops));

@@ -104,6 +104,24 @@ fn request(
             }
         }
     }
+    let mut family = None;
+    if let Some((key, text)) = annotation("ip_family") {
+        family = match &*text {
+            "ipv4" => Some(IpFamily::V4),
+            "ipv6" => Some(IpFamily::V6),
+            _ => {
+                let reason = format!("{text:?} is neither ipv4 nor ipv6");
+                problem = Some(PortProblem::Wish { annotation: key.clone(), reason });
+                None
+            }
+        };
+        let mut others =
+            wishes.iter().filter(|one| family.is_some_and(|of| IpFamily::of(**one) != of));
+        if let Some(address) = others.next() {
+            let reason = format!("{text} excludes the wished address {address}");
+            problem = Some(PortProblem::Wish { annotation: key, reason });
+        }
+    }
     let mut problems = Vec::new();
     let mut options = |name: &str, family| {
         let (key, text) = annotation(name)?;
@@ -129,6 +147,7 @@ fn request(
         pod: pod.key.clone(),
         node: pod.node.clone(),
         subnet: problem.map_or(subnet, Err),
+        family,
         wishes,
         mac: annotation("mac_address").map(|(_, mac)| mac.to_ascii_lowercase()),
         has_port_security: is_true(annotation("port_security")),
