@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use patchbay_model::vpc::{PortRequest, VpcScene};
 use patchbay_model::{PodKey, PodPlace, Role};
 use patchbay_reconcile::Cluster;
-use patchbay_resources::manifests::LoadError;
+use patchbay_resources::manifests::{LoadError, ObjectKey};
 
 use super::wire::packet::Mac;
 
@@ -152,6 +152,19 @@ pub(crate) fn placed_in_vpcs(scene: &VpcScene) -> (Vec<Pod>, Vec<String>) {
         }
     }
     (placed, others)
+}
+
+/// Pods with addresses in layer2 networks of one database for all nodes, in which no port names a
+/// node.
+pub(crate) fn placed_in_networks(cluster: &Cluster) -> Vec<Pod> {
+    let (placed, _) = placed(cluster);
+    let at_home = placed.into_iter().filter_map(|pod| {
+        let key = ObjectKey::namespaced(&pod.name.namespace, &pod.name.name);
+        let sourced = cluster.inventory.pods.get(&key)?;
+        let node = sourced.object.spec.as_ref()?.node_name.clone()?;
+        Some(Pod { node, ..pod })
+    });
+    at_home.collect()
 }
 
 fn parse_mac(text: &str) -> Option<Mac> {

@@ -26,6 +26,7 @@ pub(crate) fn ignored_warnings(
         admin_policies(inventory, networks, settings),
         vpcs(inventory, settings),
         lint_only(inventory),
+        egress_ips_without_gateways(inventory, settings),
     ];
     found.into_iter().flatten().map(Problem::from).collect()
 }
@@ -155,20 +156,36 @@ fn vpcs(inventory: &Inventory, settings: &ClusterSettings) -> Option<String> {
     ))
 }
 
-/// Objects of Kube-OVN that rows do not follow from yet.
+/// Objects of Kube-OVN that rows do not follow from yet, each kind by its name.
 fn lint_only(inventory: &Inventory) -> Option<String> {
-    fn named<T: InventoryKind>(objects: &Objects<T>) -> impl Iterator<Item = String> {
-        objects.iter().map(|(key, _)| format!("{} {key}", T::KIND))
+    fn named<T: InventoryKind>(objects: &Objects<T>) -> Option<String> {
+        counted(T::KIND, objects.iter().map(|(key, _)| key.to_string()))
     }
-    let names = named(&inventory.switch_lb_rules)
-        .chain(named(&inventory.router_lb_rules))
-        .chain(named(&inventory.security_groups))
-        .chain(named(&inventory.vips))
-        .chain(named(&inventory.ip_pools))
-        .chain(named(&inventory.vpc_dnses))
-        .chain(named(&inventory.vpc_nat_gateways));
-    let counted = counted(KUBE_OVN_GROUP, names)?;
-    Some(format!("{counted}: ignored, because only lint reads such objects"))
+    let kinds = [
+        named(&inventory.ip_pools),
+        named(&inventory.security_groups),
+        named(&inventory.vips),
+        named(&inventory.vpc_dnses),
+        named(&inventory.vpc_nat_gateways),
+    ];
+    let kinds: Vec<String> = kinds.into_iter().flatten().collect();
+    let names = (!kinds.is_empty()).then(|| kinds.join(", "))?;
+    Some(format!("{KUBE_OVN_GROUP} {names}: ignored, because only lint reads such objects"))
+}
+
+/// EgressIPs, which need the gateway routers of nodes.
+fn egress_ips_without_gateways(
+    inventory: &Inventory,
+    settings: &ClusterSettings,
+) -> Option<String> {
+    if settings.databases != Databases::Central {
+        return None;
+    }
+    let names = inventory.egress_ips.iter().map(|(key, _)| key.to_string());
+    let counted = counted(EgressIP::KIND, names)?;
+    Some(format!(
+        "{counted}: ignored, because networks in one database for all nodes have no gateway routers"
+    ))
 }
 
 /// Kind, number and first name of objects, such as `EgressIP a and 2 more`. `None`: there are none.

@@ -14,7 +14,7 @@ use patchbay_schemas::nb::{LogicalRouterPort, LogicalSwitch};
 
 use super::{Central, Lab, LabError, LabWire, Zone};
 use crate::node::{NodeId, NodeRole, ProviderBridge};
-use crate::pods::placed_in_vpcs;
+use crate::pods::{placed_in_networks, placed_in_vpcs};
 use crate::provider_networks::{self, PlannedNetwork, host_mac};
 use crate::wire::endpoint::{EndpointConfig, EndpointRole};
 use crate::wire::physical::PhysicalWire;
@@ -62,8 +62,9 @@ impl Lab {
         }
         self.warnings.extend(warnings);
         let scene = vpc_scene(&cluster.inventory);
-        let (pods, others) = placed_in_vpcs(&scene);
+        let (mut pods, others) = placed_in_vpcs(&scene);
         self.warnings.extend(others);
+        pods.extend(placed_in_networks(cluster));
         self.place_pods(pods);
         let (networks, without_wire) = provider_networks::planned(cluster, &scene);
         self.warnings.extend(without_wire);

@@ -149,5 +149,7 @@ fn objects_that_only_lint_reads() {
     let vip = "{apiVersion: kubeovn.io/v1, kind: Vip, metadata: {name: a}, spec: {subnet: s}}";
     let text = "ignored, because only lint reads such objects";
     warns(&[vip], &format!("kubeovn.io Vip a: {text}"));
+    let group = "{apiVersion: kubeovn.io/v1, kind: SecurityGroup, metadata: {name: g}, spec: {}}";
+    warns(&[vip, group], &format!("kubeovn.io SecurityGroup g, Vip a: {text}"));
     does_not_warn(&[], text);
 }

@@ -1,6 +1,6 @@
 //! VPCs beside each other: the pivot, equal addresses, peerings, and several external subnets.
 
-use patchbay_lab::{Answer, Protocol};
+use patchbay_lab::{Answer, Pod, Protocol};
 
 use super::tenants::{Platform, Tenant, WALL, floating_address};
 use super::{ask, assert_seen, central, seen, start};
@@ -114,4 +114,38 @@ async fn a_vpc_with_two_external_subnets_leaves_by_each_with_its_address() {
         let tags = answer.frames.iter().map(|frame| &frame.tags[..]);
         assert!(tags.clone().count() > 0 && tags.clone().all(|one| one == [tag]), "{answer:?}");
     }
+}
+
+/// Layer2 network with machines on two nodes.
+const LAYER2: &str = "\
+{apiVersion: v1, kind: Namespace, metadata: {name: db, labels: {k8s.ovn.org/primary-user-defined-network: '', network: db}}}
+---
+{apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, metadata: {name: db}, spec: {namespaceSelector: {matchLabels: {network: db}}, network: {topology: Layer2, layer2: {role: Primary, subnets: [10.200.0.0/24]}}}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: one, namespace: db}, spec: {nodeName: c1, containers: [{name: db}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: two, namespace: db}, spec: {nodeName: w1, containers: [{name: db}]}}
+---
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn machines_of_a_layer2_network_beside_a_vpc_are_on_their_nodes() {
+    let Some(release) = release() else { return };
+    let alpha = Tenant::new("alpha", "10.100.0").manifests();
+    let lab = start(release, &[&Platform::default().manifests(), &*alpha, LAYER2].concat()).await;
+    let find = |name: &str| lab.pods().find(|pod| pod.name.name == name).unwrap();
+    let (one, two) = (find("one"), find("two"));
+    assert_eq!((&*one.node, &*two.node), ("c1", "w1"));
+    let address = |pod: &Pod| pod.ips().next().unwrap().to_string();
+    let (from, to) = (address(one), address(two));
+    let reached = format!("reached through 0 routers, pod db/two, source {from}");
+    assert_seen(
+        &lab,
+        &[
+            ("one", &to, "tcp 5432", &reached),
+            ("vm1", &to, "tcp 5432", "lost"),
+            ("vm1", "8.8.8.8", "tcp 443", "reached through 1 router, source 77.220.68.98"),
+        ],
+    )
+    .await;
 }
