@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
 use super::cluster_flags::ClusterFlags;
+use super::completions::Completions;
 use super::history::History;
 use super::input_flags::InputFlags;
 #[cfg(feature = "kubernetes")]
@@ -18,12 +19,16 @@ use super::lint::args::Lint;
 use super::names;
 use super::reach::args::Reach;
 use super::show::Show;
+use super::version::Version;
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
 
+/// Width of help texts, in columns.
+const HELP_COLUMNS: usize = 80;
+
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
-#[command(name = "patchbay", version)]
+#[command(name = "patchbay", version, term_width = HELP_COLUMNS)]
 pub(super) struct CommandLine {
     #[command(subcommand)]
     pub(super) command: Command,
@@ -34,39 +39,48 @@ pub(super) enum Command {
     /// Show the documented example: two connected networks on three nodes, in an embedded
     /// Northbound database.
     Demo(Demo),
-    /// Apply manifests to a Northbound database and print the resulting rows. Exit status: 0
-    /// applied, 1 error, or an object is not accepted.
+    /// Apply manifests to a Northbound database and print the resulting rows.
+    ///
+    /// Exit status: 0 applied, 1 error, or an object is not accepted.
     Apply(Apply),
-    /// Show which rows `apply` would insert, change and delete. Exit status: 0 no change, 2
-    /// changes, 1 error.
+    /// Show which rows `apply` would insert, change and delete.
+    ///
+    /// Exit status: 0 no change, 2 changes, 1 error.
     Plan(Manifests),
-    /// Explain for each selected network and each node whether it is connected; if it is not,
-    /// show the reason and the field to correct. Of an object of a VPC, show what it specifies, its
-    /// rows, and what stops it. Exit status: 0 everything is connected or in effect, 2 something is
-    /// not, or no network is selected, 1 error.
+    /// Explain for each selected network and each node whether it is connected; if it is not, show
+    /// the reason and the field to correct. Of an object of a VPC, show what it specifies, its
+    /// rows, and what stops it.
+    ///
+    /// Exit status: 0 everything is connected or in effect, 2 something is not, or no network is
+    /// selected, 1 error.
     Explain(Explain),
     /// Follow the first packet of a connection through the switches and routers of a Northbound
-    /// database, and show the row that stops it or the reply. Exit status: 0 the reply arrives, 2 it
-    /// does not, 3 a zone that was not asked decides, 1 error; of many answers 0, each has its own
-    /// verdict, and 1 if a question cannot be asked.
+    /// database, and show the row that stops it or the reply.
+    ///
+    /// Exit status: 0 the reply arrives, 2 it does not, 3 a zone that was not asked decides, 1
+    /// error; of many answers 0, each has its own verdict, and 1 if a question cannot be asked.
     Reach(Box<Reach>),
-    /// Show the switches and routers of a Northbound database, as `ovn-nbctl show` prints them: of a
-    /// server, or of a file at any moment of its history.
+    /// Show the switches and routers of a Northbound database, as `ovn-nbctl show` prints them: of
+    /// a server, or of a file at any moment of its history.
     Show(Show),
     /// List the transactions of a database file with their times and comments, and the rows that
     /// each of them changed.
     History(History),
-    /// Find the transaction of a database file that opened or cut the way of a packet. Exit status:
-    /// 0 found, 2 the answer is the same in all of the history, 1 error.
+    /// Find the transaction of a database file that opened or cut the way of a packet.
+    ///
+    /// Exit status: 0 found, 2 the answer is the same in all of the history, 1 error.
     Bisect(Box<Bisect>),
-    /// Judge manifests of Kube-OVN's VPCs and of their platform before anything is applied. Exit
-    /// status: 0 no error was found, 2 errors, with --strict also for warnings, 1 the manifests
-    /// cannot be judged.
+    /// Judge manifests of Kube-OVN's VPCs and of their platform before anything is applied.
+    ///
+    /// Exit status: 0 no error was found, 2 errors, with --strict also for warnings, 1 the
+    /// manifests cannot be judged.
     Lint(Lint),
     #[cfg(feature = "lab")]
     /// Run the nodes of manifests on real OVN, without Kubernetes and root, and send packets
-    /// between pods. Exit status of --check: 0 packets do what the manifests promise, 2 they do
-    /// not, 1 error; with --strict 1, too, if an object is not accepted or not connected.
+    /// between pods.
+    ///
+    /// Exit status of --check: 0 packets do what the manifests promise, 2 they do not, 1 error;
+    /// with --strict 1, too, if an object is not accepted or not connected.
     Lab(Box<Lab>),
     #[cfg(feature = "kubernetes")]
     /// Run the controller on a Kubernetes API until Ctrl-C or SIGTERM.
@@ -77,6 +91,10 @@ pub(super) enum Command {
     #[cfg(feature = "kubernetes")]
     /// Print the manifests of both controllers for a namespace, for `kubectl apply -f -`.
     Deploy(Deploy),
+    /// Print the completions of a shell, or with `man` the pages of man into a folder.
+    Completions(Completions),
+    /// Print the version of the command.
+    Version(Version),
 }
 
 #[cfg(feature = "kubernetes")]

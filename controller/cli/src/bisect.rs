@@ -31,6 +31,8 @@ const MAX_SAMPLES: usize = 256;
 const MAX_COMMENT_BYTES: usize = 200;
 
 #[derive(Debug, Args)]
+#[command(override_usage = "patchbay bisect --file <FILE> --from <SENDER> --to <DESTINATION>\n\
+                      \x20                      [OPTIONS]")]
 pub(super) struct Bisect {
     /// A database file of a standalone database or of a member of a clustered database, as it is or
     /// packed with gzip or xz. It is only read, and may be in use.

@@ -13,6 +13,7 @@ mod args;
 mod bisect;
 mod cluster_flags;
 mod colours;
+mod completions;
 mod console;
 #[cfg(feature = "kubernetes")]
 mod crds;
@@ -50,6 +51,7 @@ mod stop;
 mod text;
 mod time_limit;
 mod unreadable;
+mod version;
 mod watch;
 mod zone_changes;
 mod zones;
@@ -196,6 +198,8 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
                     Some(_) | None => 0,
                 }));
             }
+            Command::Completions(arguments) => completions::completions(&arguments, console),
+            Command::Version(arguments) => version::version(&arguments, console),
             Command::Show(arguments) => show::show(&arguments, console).await,
             Command::History(arguments) => history::history(&arguments, console),
             Command::Bisect(arguments) => {

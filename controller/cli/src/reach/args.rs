@@ -13,6 +13,9 @@ use crate::moment::Moment;
 
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "patchbay reach --from <SENDER> --to <DESTINATION> [OPTIONS]\n       \
+                      patchbay reach --matrix [<WHAT>] [OPTIONS]\n       \
+                      patchbay reach --questions <FILE> [OPTIONS]",
     group = ArgGroup::new("what").args(["from", "matrix", "questions"]).required(true),
     group = ArgGroup::new("database").args(["nb", "file", "must_gather", "paths"]).required(true).multiple(true)
 )]

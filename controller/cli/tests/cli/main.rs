@@ -10,6 +10,7 @@ mod examples;
 mod explain;
 mod explain_rows;
 mod gateways;
+mod help;
 mod history;
 mod hostile;
 mod killed;

@@ -1,0 +1,58 @@
+//! `patchbay completions`: completions of shells and pages of man, made from the flags.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory as _, ValueEnum};
+use clap_complete::Shell;
+
+use super::args::CommandLine;
+use super::console::Console;
+use super::failure::Failure;
+
+#[derive(Debug, Args)]
+pub(super) struct Completions {
+    /// The shell, or `man`.
+    #[arg(value_enum, value_name = "SHELL")]
+    target: Target,
+    /// Folder for the pages of man, one for each command. It must exist.
+    #[arg(long, value_name = "DIR", required_if_eq("target", "man"))]
+    into: Option<PathBuf>,
+}
+
+/// What is made from the flags.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Target {
+    /// Completions: `source <(patchbay completions bash)`.
+    Bash,
+    /// Completions: a file `_patchbay` in a folder of `fpath`.
+    Zsh,
+    /// Completions: a file in `~/.config/fish/completions`.
+    Fish,
+    /// Pages of man.
+    Man,
+}
+
+/// Prints completions, or writes pages of man.
+pub(super) fn completions(
+    arguments: &Completions,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let mut command = CommandLine::command();
+    let shell = match (arguments.target, &arguments.into) {
+        (Target::Bash, _) => Shell::Bash,
+        (Target::Zsh, _) => Shell::Zsh,
+        (Target::Fish, _) => Shell::Fish,
+        (Target::Man, None) => {
+            return Err(Failure::Arguments("man needs --into".to_owned()));
+        }
+        (Target::Man, Some(folder)) => {
+            let failed = |error| Failure::Arguments(format!("{}: {error}", folder.display()));
+            fs::metadata(folder).map_err(failed)?;
+            return clap_mangen::generate_to(command, folder).map_err(failed);
+        }
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command, "patchbay", &mut text);
+    Ok(console.output.write_all(&text)?)
+}
