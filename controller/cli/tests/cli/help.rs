@@ -17,7 +17,8 @@ fn commands() -> Vec<String> {
 fn help_texts_have_80_columns() {
     let commands = commands();
     assert!(commands.len() > 10, "{commands:?}");
-    for command in commands.iter().map(String::as_str).chain([""]) {
+    let with_help = commands.iter().map(String::as_str).filter(|command| *command != "help");
+    for command in with_help.chain([""]) {
         for flag in ["-h", "--help"] {
             let help = run(&format!("{command} {flag}"), &[]).succeeded();
             // A default of one long word cannot be wrapped.
