@@ -70,8 +70,12 @@ impl Site<'_> {
         ["clusterLBGroup", "clusterSwitchLBGroup"].map(|name| self.prefix() + name).into()
     }
 
-    /// A router port that is bound to the zone's chassis. `None`: the chassis is not known yet.
+    /// A router port that is bound to the zone's chassis. `None`: the chassis is not known yet. With
+    /// one database of all nodes it is bound to none, because each node routes for its pods.
     pub(super) fn bound_port(&self, port: LogicalRouterPort) -> Option<RouterPortRows> {
+        if self.is_central() {
+            return Some(port.into());
+        }
         let chassis = self.node.chassis.id()?;
         let gateway_chassis = GatewayChassis {
             name: format!("{}-{chassis}", port.name),

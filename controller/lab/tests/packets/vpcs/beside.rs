@@ -120,7 +120,7 @@ async fn a_vpc_with_two_external_subnets_leaves_by_each_with_its_address() {
 const LAYER2: &str = "\
 {apiVersion: v1, kind: Namespace, metadata: {name: db, labels: {k8s.ovn.org/primary-user-defined-network: '', network: db}}}
 ---
-{apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, metadata: {name: db}, spec: {namespaceSelector: {matchLabels: {network: db}}, network: {topology: Layer2, layer2: {role: Primary, subnets: [10.200.0.0/24]}}}}
+{apiVersion: k8s.ovn.org/v1, kind: ClusterUserDefinedNetwork, metadata: {name: db, labels: {share: 'yes'}}, spec: {namespaceSelector: {matchLabels: {network: db}}, network: {topology: Layer2, layer2: {role: Primary, subnets: [10.200.0.0/24]}}}}
 ---
 {apiVersion: v1, kind: Pod, metadata: {name: one, namespace: db}, spec: {nodeName: c1, containers: [{name: db}]}}
 ---
@@ -148,4 +148,26 @@ async fn machines_of_a_layer2_network_beside_a_vpc_are_on_their_nodes() {
         ],
     )
     .await;
+}
+
+/// Connect of the VPCs with attachment definitions and the layer2 network.
+const CONNECT: &str = "\
+{apiVersion: k8s.ovn.org/v1, kind: ClusterNetworkConnect, metadata: {name: shared}, spec: {connectSubnets: [{cidr: 192.168.0.0/16, networkPrefix: 24}], connectivity: [PodNetwork], networkSelectors: [\
+{networkSelectionType: NetworkAttachmentDefinitions, networkAttachmentDefinitionSelector: {namespaceSelector: {}, networkSelector: {}}}, \
+{networkSelectionType: ClusterUserDefinedNetworks, clusterUserDefinedNetworkSelector: {networkSelector: {matchLabels: {share: 'yes'}}}}]}}
+---
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connect_joins_a_vpc_and_a_layer2_network() {
+    let Some(release) = release() else { return };
+    let alpha = Tenant::new("alpha", "10.100.0").manifests();
+    let parts = [&Platform::default().manifests(), &*alpha, LAYER2, CONNECT];
+    let lab = start(release, &parts.concat()).await;
+    let find = |name: &str| lab.pods().find(|pod| pod.name.name == name).unwrap();
+    let address = |pod: &Pod| pod.ips().next().unwrap().to_string();
+    let (vm, one) = (address(find("vm1")), address(find("one")));
+    let to_vm = format!("reached through 3 routers, pod alpha/vm1, source {one}");
+    let to_db = format!("reached through 3 routers, pod db/one, source {vm}");
+    assert_seen(&lab, &[("one", &vm, "tcp 5432", &to_vm), ("vm1", &one, "tcp 5432", &to_db)]).await;
 }
