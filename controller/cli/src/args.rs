@@ -68,7 +68,7 @@ pub(super) enum Command {
     History(History),
     /// Find the transaction of a database file that opened or cut the way of a packet.
     ///
-    /// Exit status: 0 found, 2 the answer is the same in all of the history, 1 error.
+    /// Exit status: 0 found, 2 the answer is the same at all moments that were asked, 1 error.
     Bisect(Box<Bisect>),
     /// Judge manifests of Kube-OVN's VPCs and of their platform before anything is applied.
     ///

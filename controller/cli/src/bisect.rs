@@ -73,8 +73,7 @@ struct State {
 }
 
 /// Answer to the question at a moment.
-#[derive(Clone, Debug)]
-struct Verdict {
+struct Asked {
     arrives: bool,
     text: String,
 }
@@ -82,8 +81,11 @@ struct Verdict {
 /// Result of a search.
 #[derive(Serialize)]
 struct Found {
-    /// `opened` or `cut`. `None`: the answer is the same in all of the history.
+    /// `opened` or `cut`. `None`: the answer is the same at all moments that were asked.
     change: Option<&'static str>,
+    /// Number of moments that were asked, and of all moments. `None`: there is a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<(usize, usize)>,
     /// Record of the transaction, or the first record of the history.
     record: u64,
     time: String,
@@ -107,6 +109,7 @@ pub(super) fn bisect(arguments: &Bisect, console: &mut Console<'_>) -> Result<bo
     let Some(mut window) = last_change(&states, differs) else {
         let found = Found {
             change: None,
+            asked: Some((samples(states.len()).count(), last.place + 1)),
             record: first.record,
             time: time_text(first.time),
             comment: String::new(),
@@ -128,20 +131,18 @@ pub(super) fn bisect(arguments: &Bisect, console: &mut Console<'_>) -> Result<bo
     }
 }
 
-/// The newest of some states, evenly spread, that `differs` from the last state, and the next of
-/// them: their places in `states`.
+/// Places of states that are asked, from the last to the first, evenly spread.
+fn samples(count: usize) -> impl Iterator<Item = usize> {
+    let last = count - 1;
+    let step = last.div_ceil(MAX_SAMPLES).max(1);
+    let places = (0..=last).rev().step_by(step);
+    places.chain((!last.is_multiple_of(step)).then_some(0))
+}
+
+/// The newest sample that `differs` from the last state, and the sample behind it.
 fn last_change(states: &[State], differs: impl Fn(&State) -> bool) -> Option<(usize, usize)> {
-    let end = states.len() - 1;
-    let step = end.div_ceil(MAX_SAMPLES).max(1);
-    let mut next = end;
-    while next > 0 {
-        let place = next.saturating_sub(step);
-        if differs(&states[place]) {
-            return Some((place, next));
-        }
-        next = place;
-    }
-    None
+    let pairs = samples(states.len()).skip(1).zip(samples(states.len()));
+    pairs.into_iter().find(|(place, _)| differs(&states[*place]))
 }
 
 /// Place of a state that is not `is_before` behind a state that is: the first is, the last is not.
@@ -159,14 +160,14 @@ fn place_of_change(states: &[State], is_before: impl Fn(&State) -> bool) -> usiz
 }
 
 /// The answer to a question. A question about a port that does not exist has no arrival.
-fn ask(question: &Question, snapshot: &Snapshot) -> Verdict {
+fn ask(question: &Question, snapshot: &Snapshot) -> Asked {
     let zones = Zones::new("", Northbound::new(snapshot, None));
     match zones.ask(question) {
         Ok(course) => {
             let is_unasked = matches!(course.outcome, Outcome::Unasked { .. });
-            Verdict { arrives: course.outcome.is_arrival() || is_unasked, text: describe(&course) }
+            Asked { arrives: course.outcome.is_arrival() || is_unasked, text: describe(&course) }
         }
-        Err(error) => Verdict { arrives: false, text: error.to_string() },
+        Err(error) => Asked { arrives: false, text: error.to_string() },
     }
 }
 
@@ -238,6 +239,7 @@ impl Bisect {
         let snapshots = Snapshots { before: &before, after: &after };
         let found = Found {
             change: Some(if arrives { "opened" } else { "cut" }),
+            asked: None,
             record: transaction.record,
             time: time_text(transaction.time),
             comment: transaction.comment,
@@ -253,9 +255,15 @@ impl Bisect {
         if self.output != Format::Text {
             return console.document(found, self.output);
         }
-        let Found { change, record, time, comment, before, after, rows } = found;
+        let Found { change, asked, record, time, comment, before, after, rows } = found;
         let Some(change) = change else {
-            writeln!(console.output, "the same in all of the history: {after}")?;
+            let scope = match asked {
+                Some((asked, all)) if asked < all => {
+                    format!("at {asked} of {all} moments that were asked")
+                }
+                _ => "in all of the history".to_owned(),
+            };
+            writeln!(console.output, "the same {scope}: {after}")?;
             if before != after {
                 writeln!(console.output, "at the first record: {before}")?;
             }

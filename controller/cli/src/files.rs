@@ -64,12 +64,9 @@ pub(super) fn warn_of_damage(
     end: Option<&LogEnd>,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let Some(LogEnd { record, offset, damage: Some(damage) }) = end else {
+    let Some(problem) = end.and_then(LogEnd::problem) else {
         return Ok(());
     };
-    let path = path.display();
-    let warning = format!(
-        "{path}: record {record} at byte {offset}, and all after it, cannot be read: {damage}"
-    );
+    let warning = format!("{}: {problem}", path.display());
     Ok(console.warn("damaged files", &warning)?)
 }

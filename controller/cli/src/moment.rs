@@ -15,8 +15,8 @@ pub(super) enum Moment {
 }
 
 impl Moment {
-    /// `true` if a transaction belongs to the history up to this moment. Clocks may run backward: a
-    /// transaction without a time has that of the transaction before it.
+    /// `true` if a transaction belongs to the history up to this moment. A transaction without a time
+    /// is older than all times.
     pub(super) fn includes(self, record: u64, time: Option<SystemTime>) -> bool {
         match (self, time) {
             (Self::Record(last), _) => record <= last,

@@ -56,13 +56,12 @@ pub(super) async fn show(arguments: &Show, console: &mut Console<'_>) -> Result<
         Some(name) => show_named(&snapshot, name, release),
         None => show_all(&snapshot, release),
     };
-    let failed =
-        |error: RenderError| Failure::Print { zone: place.clone(), message: error.to_string() };
-    let text = text.map_err(failed)?;
-    match &arguments.name {
-        Some(name) if text.is_empty() => {
-            Err(Failure::Arguments(format!("{place} has no switch and no router {name}")))
-        }
-        _ => Ok(console.write_long(|output| output.write_all(text.as_bytes()))?),
+    let shown = text.map_err(|error: RenderError| Failure::Print {
+        zone: place.clone(),
+        message: error.to_string(),
+    })?;
+    if let Some(name) = arguments.name.as_ref().filter(|_| shown.is_empty()) {
+        return Err(Failure::Arguments(format!("{place} has no switch and no router {name}")));
     }
+    Ok(console.write_long(|output| output.write_all(shown.as_bytes()))?)
 }

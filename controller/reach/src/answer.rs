@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 
 use crate::address::Mac;
-use crate::northbound::{Northbound, Northd, PortId, SwitchPortId};
+use crate::northbound::{Northbound, Northd, PortId, RowRef, SwitchPortId};
 use crate::packet::{IpPacket, Transport};
 use crate::question::{Destination, Question};
 use crate::resolve::NameError;
@@ -73,6 +73,9 @@ pub struct Answer {
     pub hops: Vec<Hop>,
     /// Place of the end, in words.
     pub at: String,
+    /// Row that drops or rejects the packet, that of the last hop. `None`: no row does.
+    #[serde(skip)]
+    pub stopped_by: Option<RowRef>,
     /// Choices that OVN leaves open: backends, equal routes, equal priorities. The answer is one of
     /// several right ones if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +94,7 @@ impl Answer {
             dest_port: None,
             hops: Vec::new(),
             at,
+            stopped_by: None,
             open: Vec::new(),
         }
     }
@@ -380,6 +384,7 @@ impl Northbound {
             dest_port: dest_port.filter(|_| arrives),
             hops: path.hops,
             at: end.at,
+            stopped_by: path.stopped_by,
             open: path.open,
         }
     }

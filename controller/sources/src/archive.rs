@@ -5,12 +5,12 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use ovsdb_sim::{DatabaseLog, FileError};
+use ovsdb_sim::{DatabaseLog, FileError, LogEnd};
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{self, NbGlobal};
 use serde::Deserialize;
 
-use crate::unpack::{MAX_UNPACKED_BYTES, peek, unpack};
+use crate::unpack::{Budget, peek, unpack};
 
 /// Maximum number of archives inside of each other.
 const MAX_DEPTH: usize = 4;
@@ -113,8 +113,8 @@ struct Search {
     /// Nodes of pods by the names of the pods.
     nodes: BTreeMap<String, String>,
     members: usize,
-    /// Unpacked bytes of all archives.
-    bytes: u64,
+    /// Bytes to which files and members may still unpack, together.
+    budget: Budget,
     problems: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ impl Search {
         if self.members > MAX_MEMBERS {
             return Err(io::Error::other(format!("more than {MAX_MEMBERS} files")));
         }
-        let (begin, input) = peek::<BEGIN_BYTES>(unpack(packed)?)?;
+        let (begin, input) = peek::<BEGIN_BYTES>(unpack(packed, &self.budget)?)?;
         if begin.starts_with(b"OVSDB ") {
             return self.read_database(name, input);
         }
@@ -180,14 +180,9 @@ impl Search {
         let mut archive = tar::Archive::new(input);
         for entry in archive.entries()? {
             let entry = entry?;
+            // Sparse files are no regular ones: their holes could be of any length.
             if !entry.header().entry_type().is_file() {
                 continue;
-            }
-            // A hole of a sparse file counts as well.
-            self.bytes = self.bytes.saturating_add(entry.size());
-            if self.bytes > MAX_UNPACKED_BYTES {
-                let limit = MAX_UNPACKED_BYTES >> 30;
-                return Err(io::Error::other(format!("it unpacks to more than {limit} GiB")));
             }
             let member = format!("{name}/{}", entry.path()?.display());
             let read = self.read_member(&member, Box::new(BufReader::new(entry)), depth + 1);
@@ -205,14 +200,8 @@ impl Search {
             return Ok(());
         }
         log.replay().map_err(io_error)?;
-        if let Some(end) = log.end()
-            && let Some(damage) = &end.damage
-        {
-            let (record, offset) = (end.record, end.offset);
-            let problem = format!(
-                "{name}: record {record} at byte {offset}, and all after it, cannot be read: {damage}"
-            );
-            self.problems.push(problem);
+        if let Some(problem) = log.end().and_then(LogEnd::problem) {
+            self.problems.push(format!("{name}: {problem}"));
         }
         self.found.push((name.to_owned(), log.snapshot()));
         Ok(())
@@ -283,11 +272,15 @@ struct Spec {
 
 /// The zone of a database.
 fn zone_of(member: &str, snapshot: &Snapshot, nodes: &BTreeMap<String, String>) -> String {
-    let table = snapshot.typed::<NbGlobal>();
-    let mut globals = table.iter().filter_map(|row| Some(row.ok()?.1.name));
-    let own = globals.find(|name| !name.is_empty());
     let file = member.rsplit('/').next().unwrap_or(member);
     // Names of pods have no underscore: POD_nbdb, POD_nbdb.gz.
     let pod = file.split('_').next().unwrap_or(file);
-    own.or_else(|| nodes.get(pod).cloned()).unwrap_or_else(|| member.to_owned())
+    own_zone(snapshot).or_else(|| nodes.get(pod).cloned()).unwrap_or_else(|| member.to_owned())
+}
+
+/// The zone that a database names itself: `NB_Global.name`, where OVN-Kubernetes writes its node.
+pub fn own_zone(snapshot: &Snapshot) -> Option<String> {
+    let globals = snapshot.typed::<NbGlobal>();
+    let mut names = globals.iter().filter_map(|row| Some(row.ok()?.1.name));
+    names.find(|name| !name.is_empty())
 }

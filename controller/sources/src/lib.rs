@@ -11,5 +11,5 @@
 mod archive;
 mod unpack;
 
-pub use archive::{Gathered, GatheredZone, SourceError, gather};
+pub use archive::{Gathered, GatheredZone, SourceError, gather, own_zone};
 pub use unpack::{UnpackedLog, open_log};

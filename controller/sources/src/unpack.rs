@@ -1,15 +1,17 @@
 //! Unpacking of gzip and xz.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use ovsdb_sim::{DatabaseLog, FileError};
 
 /// Maximum number of bytes that a packed file or an archive may unpack to.
-pub(crate) const MAX_UNPACKED_BYTES: u64 = 4 << 30;
+const MAX_UNPACKED_BYTES: u64 = 4 << 30;
 /// Maximum number of packings around a file: `.db.gz` in `.tar.gz` has two.
 const MAX_PACKINGS: usize = 4;
 /// Bytes that are read at once.
@@ -47,11 +49,14 @@ pub fn open_log(path: &Path) -> Result<UnpackedLog, FileError> {
         return Err(io(io::ErrorKind::IsADirectory.into()));
     }
     let input = BufReader::with_capacity(READ_BYTES, file);
-    DatabaseLog::read(path, unpack(Box::new(input)).map_err(io)?)
+    DatabaseLog::read(path, unpack(Box::new(input), &Budget::default()).map_err(io)?)
 }
 
 /// Removes all packings from a stream of bytes.
-pub(crate) fn unpack<'a>(mut input: Box<dyn BufRead + 'a>) -> io::Result<Box<dyn BufRead + 'a>> {
+pub(crate) fn unpack<'a>(
+    mut input: Box<dyn BufRead + 'a>,
+    budget: &Budget,
+) -> io::Result<Box<dyn BufRead + 'a>> {
     for _ in 0..MAX_PACKINGS {
         let (begin, whole) = peek::<MAGIC_BYTES>(input)?;
         let unpacked: Box<dyn Read + 'a> = if begin.starts_with(GZIP_MAGIC) {
@@ -61,7 +66,7 @@ pub(crate) fn unpack<'a>(mut input: Box<dyn BufRead + 'a>) -> io::Result<Box<dyn
         } else {
             return Ok(whole);
         };
-        let limited = Limited { input: unpacked, left: MAX_UNPACKED_BYTES };
+        let limited = Limited { input: unpacked, budget: budget.clone() };
         input = Box::new(BufReader::with_capacity(READ_BYTES, limited));
     }
     Err(io::Error::other(format!("packed more than {MAX_PACKINGS} times")))
@@ -77,19 +82,36 @@ pub(crate) fn peek<'a, const N: usize>(
     Ok((begin, Box::new(whole)))
 }
 
-/// Reader that fails after a number of bytes.
+/// Bytes to which all packings of a file or an archive may still unpack, together.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget(Rc<Cell<u64>>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Rc::new(Cell::new(MAX_UNPACKED_BYTES)))
+    }
+}
+
+impl Budget {
+    fn spend(&self, bytes: u64) -> io::Result<()> {
+        let left = self.0.get().checked_sub(bytes).ok_or_else(|| {
+            io::Error::other(format!("it unpacks to more than {} GiB", MAX_UNPACKED_BYTES >> 30))
+        })?;
+        self.0.set(left);
+        Ok(())
+    }
+}
+
+/// Reader that spends a budget.
 struct Limited<R> {
     input: R,
-    /// Number of bytes that may still be read.
-    left: u64,
+    budget: Budget,
 }
 
 impl<R: Read> Read for Limited<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
-        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            io::Error::other(format!("it unpacks to more than {} GiB", MAX_UNPACKED_BYTES >> 30))
-        })?;
+        self.budget.spend(read as u64)?;
         Ok(read)
     }
 }
@@ -100,7 +122,11 @@ mod tests {
 
     #[test]
     fn a_reader_ends_at_its_limit() {
-        let mut limited = Limited { input: io::repeat(0), left: 10 };
+        let budget = Budget::default();
+        budget.spend(MAX_UNPACKED_BYTES - 10).unwrap();
+        // Another reader of the same archive.
+        Limited { input: io::repeat(0), budget: budget.clone() }.read_exact(&mut [0; 9]).unwrap();
+        let mut limited = Limited { input: io::repeat(0), budget };
         let error = limited.read_to_end(&mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "it unpacks to more than 4 GiB");
     }
@@ -109,7 +135,7 @@ mod tests {
     fn a_stream_shorter_than_its_magic_number_is_whole() {
         let input: Box<dyn BufRead> = Box::new(&b"ab"[..]);
         let mut whole = String::new();
-        unpack(input).unwrap().read_to_string(&mut whole).unwrap();
+        unpack(input, &Budget::default()).unwrap().read_to_string(&mut whole).unwrap();
         assert_eq!(whole, "ab");
     }
 }

@@ -57,6 +57,8 @@ pub struct DatabaseLog<R> {
     /// Number of the next record.
     record: u64,
     pending: Pending,
+    /// Time of the last transaction that has one.
+    time: Option<SystemTime>,
     end: Option<LogEnd>,
 }
 
@@ -81,8 +83,8 @@ pub struct LoggedTransaction {
     /// Number of its record, as `ovsdb-tool show-log` counts. The schema, or the header of a
     /// clustered database, is number 0. The snapshot in such a header has number 0, too.
     pub record: u64,
-    /// Time of the commit according to the server that wrote the record. Clocks may run backward.
-    /// `None`: the record has none.
+    /// Time of the commit according to the server that wrote the record. Clocks may run backward. A
+    /// record without a time has that of the record before it. `None`: no record has one yet.
     pub time: Option<SystemTime>,
     /// Comments of the client (RFC 7047, section 5.2.10), or that of a compaction.
     pub comment: String,
@@ -106,6 +108,17 @@ pub struct LogEnd {
     pub offset: u64,
     /// Damage of that record. `None`: the file ends there.
     pub damage: Option<String>,
+}
+
+impl LogEnd {
+    /// What is lost, in words. `None`: nothing is.
+    pub fn problem(&self) -> Option<String> {
+        let Self { record, offset, damage } = self;
+        let damage = damage.as_ref()?;
+        Some(format!(
+            "record {record} at byte {offset}, and all after it, cannot be read: {damage}"
+        ))
+    }
 }
 
 impl<R> fmt::Debug for DatabaseLog<R> {
@@ -172,6 +185,7 @@ impl<R: BufRead> DatabaseLog<R> {
             strings: StringCache::default(),
             record: 1,
             pending,
+            time: None,
             end: None,
         })
     }
@@ -209,7 +223,8 @@ impl<R: BufRead> DatabaseLog<R> {
     pub fn next(&mut self) -> Result<Option<LoggedTransaction>, FileError> {
         loop {
             if let Some((record, text, is_committed)) = self.pending.take(self.end.is_some()) {
-                return self.execute_entry(record, &text, is_committed).map(Some);
+                let executed = self.execute_entry(record, &text, is_committed)?;
+                return Ok(Some(self.with_time(executed)));
             }
             let Some((record, text)) = self.next_record()? else {
                 if self.pending.is_empty() {
@@ -219,7 +234,8 @@ impl<R: BufRead> DatabaseLog<R> {
             };
             match &mut self.pending {
                 Pending::None => {
-                    return Ok(Some(self.execute(record, Reader::new(text.as_text()))));
+                    let executed = self.execute(record, Reader::new(text.as_text()));
+                    return Ok(Some(self.with_time(executed)));
                 }
                 Pending::Cluster { .. } => self.add_entry(record, text)?,
             }
@@ -236,6 +252,12 @@ impl<R: BufRead> DatabaseLog<R> {
             count += 1;
         }
         Ok(count)
+    }
+
+    /// The transaction with the time of the one before it if it has none.
+    fn with_time(&mut self, executed: LoggedTransaction) -> LoggedTransaction {
+        self.time = executed.time.or(self.time);
+        LoggedTransaction { time: self.time, ..executed }
     }
 
     /// The text and the number of the next record. `None`: the readable part ends here.

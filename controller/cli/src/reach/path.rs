@@ -26,7 +26,10 @@ pub(super) fn nodes(from: &str, end: Option<&str>, course: &Course) -> Vec<Strin
     for (kind, name) in datapaths {
         let label = match name.strip_prefix(CONNECT_PREFIX) {
             Some(connect) if kind == HopKind::Router => format!("[connect {connect}]"),
-            _ => short(network(kind, name).or_else(|| own(&networks, name)).unwrap_or(name)),
+            _ => {
+                let network = network(kind, name).or_else(|| own(&networks, name));
+                short(network.unwrap_or(name)).to_owned()
+            }
         };
         if nodes.last() != Some(&label) {
             nodes.push(label);
@@ -52,6 +55,7 @@ fn own<'n>(networks: &BTreeSet<&'n str>, name: &str) -> Option<&'n str> {
     networks.iter().filter(is_own).max_by_key(|network| network.len()).copied()
 }
 
-fn short(network: &str) -> String {
-    network.strip_prefix(CLUSTER_PREFIX).unwrap_or(network).to_owned()
+/// Name of a network without the prefix of cluster-wide networks.
+pub(super) fn short(network: &str) -> &str {
+    network.strip_prefix(CLUSTER_PREFIX).unwrap_or(network)
 }

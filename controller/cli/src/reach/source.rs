@@ -12,8 +12,7 @@ use patchbay_reconcile::northbound::Northbound as _;
 use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Object as _, Pod, Service};
-use patchbay_schemas::nb::NbGlobal;
-use patchbay_sources::{GatheredZone, gather};
+use patchbay_sources::{GatheredZone, gather, own_zone};
 
 use super::args::{MatrixKind, Reach};
 use super::facts::Facts;
@@ -340,11 +339,4 @@ fn split_zone(text: &str) -> (Option<&str>, &str) {
         Some((zone, rest)) if is_name(zone) => (Some(zone), rest),
         _ => (None, text),
     }
-}
-
-/// `NB_Global.name`, where OVN-Kubernetes writes the zone.
-fn own_zone(snapshot: &Snapshot) -> Option<String> {
-    let globals = snapshot.typed::<NbGlobal>();
-    let mut names = globals.iter().filter_map(|row| Some(row.ok()?.1.name));
-    names.find(|name| !name.is_empty())
 }

@@ -45,7 +45,7 @@ pub(super) fn write_course(
     writeln!(output, "  {from} -> {to}, {protocol}")?;
     let end = course.outcome.is_arrival().then_some(to);
     write_path(output, &path::nodes(from, end, course))?;
-    if let Some(row) = course.deciding_row() {
+    if let Some(row) = course.stopped_by() {
         writeln!(output, "  by: {row}")?;
     }
     let choices: BTreeSet<_> = course.open().collect();
@@ -203,9 +203,6 @@ pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) 
     Ok(())
 }
 
-/// Prefix of the networks of cluster-wide custom resources.
-const CLUSTER_PREFIX: &str = "cluster_udn_";
-
 /// Writes a table with one row for each sender, the pairs whose packets leave the cluster, and the
 /// reasons of other pairs that are not connected.
 pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Result<()> {
@@ -255,8 +252,7 @@ pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Resul
 
 /// Names without the prefix of cluster-wide networks, unless two would be equal.
 fn short_names(names: &[String]) -> Vec<&str> {
-    let short: Vec<&str> =
-        names.iter().map(|name| name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name)).collect();
+    let short: Vec<&str> = names.iter().map(|name| path::short(name)).collect();
     let distinct: BTreeSet<_> = short.iter().collect();
     if distinct.len() == names.len() { short } else { names.iter().map(String::as_str).collect() }
 }

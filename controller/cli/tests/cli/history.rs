@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ovsdb_sim::Sim;
 use patchbay_ovn_programs::testing::{RealServer, ScratchDir, nbctl, program};
+use patchbay_schemas::nb::LogicalSwitch;
 
 use crate::command::{Run, nb_schema, patchbay};
 
@@ -242,4 +244,26 @@ fn other_databases_are_refused_by_name() {
     let place = file.display();
     let expected = format!("error: {place}: no database OVN_Northbound: the file has Other\n");
     assert_eq!((refused.code, refused.stderr), (Some(1), expected));
+}
+
+#[test]
+fn a_search_in_a_long_history_names_the_number_of_moments_that_it_asked() {
+    let dir = ScratchDir::new();
+    let file = dir.path().join("nb.db");
+    let sim = Sim::builder().journal(&file).build().unwrap();
+    let northbound = sim.database("OVN_Northbound").unwrap();
+    for number in 0..600 {
+        let mut txn = northbound.txn();
+        let switch = LogicalSwitch { name: format!("s{number}"), ..LogicalSwitch::default() };
+        txn.insert(&switch).unwrap();
+        northbound.transact(&txn.finish()).unwrap();
+    }
+    drop(sim);
+    let mut command = patchbay();
+    command.args(["bisect", "--from", "a", "--to", "b", "--file"]).arg(&file);
+    let same: Run = command.output().unwrap().into();
+    assert_eq!(same.code, Some(2), "{}", same.stderr);
+    let expected =
+        "the same at 201 of 600 moments that were asked: the database has no switch port a\n";
+    assert!(same.stdout.starts_with(expected), "{}", same.stdout);
 }

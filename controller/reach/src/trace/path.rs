@@ -69,6 +69,8 @@ pub(crate) struct Path {
     pub(crate) hops: Vec<Hop>,
     pub(crate) open: Vec<String>,
     pub(crate) dependences: Dependences,
+    /// Row that drops or rejects the packet.
+    pub(crate) stopped_by: Option<RowRef>,
 }
 
 impl Path {

@@ -216,6 +216,7 @@ impl Trace<'_> {
             let row = dropping.map_or(first.row, |route| route.row);
             let decision = format!("{label}: discard");
             self.path.router(&router.name, STAGE, Some(row), decision);
+            self.path.stopped_by = Some(row);
             return Err(End::dropped(format!("{label} on {}", router.name)));
         };
         let address = first.next_hop.unwrap_or(destination);
@@ -260,6 +261,7 @@ impl Trace<'_> {
                 }
                 PolicyAction::Drop => {
                     self.note_policy(router, policy, "drop");
+                    self.path.stopped_by = Some(policy.row);
                     return Err(End::dropped(label));
                 }
                 PolicyAction::Jump(target) => {

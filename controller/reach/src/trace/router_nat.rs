@@ -107,6 +107,7 @@ impl<'a> Trace<'a> {
             let verb = vip.empty.verb();
             let decision = format!("{label} has no backends and {verb}");
             self.path.router(&router.name, STAGE, Some(balancer.row), decision.clone());
+            self.path.stopped_by = Some(balancer.row);
             return Err(End::dropped(format!("{decision} on {}", router.name)));
         };
         let decision = format!("{label}: backend {backend}");

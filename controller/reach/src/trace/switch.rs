@@ -121,6 +121,7 @@ impl Trace<'_> {
                 let text = format!("{} on switch {}", describe(acl, place), switch.name);
                 let decision = format!("{}: {}", describe(acl, place), acl.action);
                 self.path.switch(&switch.name, stage, Some(acl.row), decision);
+                self.path.stopped_by = Some(acl.row);
                 Err(End::dropped(text))
             }
             Some(acl) => {
@@ -164,6 +165,7 @@ impl Trace<'_> {
             let verb = vip.empty.verb();
             let decision = format!("{label} has no backends and {verb}");
             self.path.switch(&switch.name, "ls_in_lb", Some(balancer.row), decision.clone());
+            self.path.stopped_by = Some(balancer.row);
             return Err(End::dropped(format!("{decision} on switch {}", switch.name)));
         };
         let decision = format!("{label}: backend {backend}");

@@ -8,9 +8,6 @@ use super::Way;
 use crate::answer::{Answer, Verdict};
 use crate::northbound::RowRef;
 
-/// Ends of the decisions that a packet does not survive.
-const REFUSALS: [&str; 3] = ["drop", "reject", "discard"];
-
 /// Answer in the database of a zone.
 #[derive(Clone, Debug, Serialize)]
 pub struct ZoneAnswer {
@@ -170,15 +167,12 @@ impl Course {
     }
 
     /// The row that drops or rejects the packet or its reply. `None`: no row does.
-    pub fn deciding_row(&self) -> Option<RowRef> {
-        let answer = match self.outcome {
-            Outcome::Stopped => self.last(),
-            Outcome::NoReply => &self.reply.as_ref()?.answer,
-            _ => return None,
-        };
-        let hop = answer.hops.last()?;
-        let is_end = REFUSALS.iter().any(|refusal| hop.decision.ends_with(refusal));
-        hop.row.filter(|_| is_end)
+    pub fn stopped_by(&self) -> Option<RowRef> {
+        match self.outcome {
+            Outcome::Stopped => self.last().stopped_by,
+            Outcome::NoReply => self.reply.as_ref()?.answer.stopped_by,
+            _ => None,
+        }
     }
 
     /// Choices that OVN leaves open on both ways.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use ovsdb_sim::{DatabaseLog, FileError};
 use patchbay_engine::db::Snapshot;
-use patchbay_ovn_programs::testing::{RealServer, ScratchDir, program};
+use patchbay_ovn_programs::testing::{RealCluster, RealServer, ScratchDir, program};
 use patchbay_schemas::datum::Datum;
 use uuid::Uuid;
 
@@ -168,4 +168,24 @@ fn a_cut_history_ends_with_its_damage() {
     assert!(matches!(DatabaseLog::open(&file), Err(FileError::NotADatabase { .. })));
     fs::write(&file, "").unwrap();
     assert!(matches!(DatabaseLog::open(&file), Err(FileError::NotADatabase { .. })));
+}
+
+#[test]
+fn the_file_of_every_member_of_a_cluster_has_the_history() {
+    let dir = ScratchDir::new();
+    let cluster = RealCluster::start(&schema_file(dir.path()), 3);
+    for number in 1..=3 {
+        insert(&cluster.socket(cluster.leader()), &format!("row {number}"), number);
+    }
+    for member in 0..3 {
+        // Reads of a follower are linear: it has all rows of the leader.
+        dump(&cluster.socket(member));
+        let mut log = DatabaseLog::open(cluster.socket(member).with_extension("db")).unwrap();
+        let mut inserted = 0;
+        while let Some(step) = log.next().unwrap() {
+            assert_eq!(step.problem, None);
+            inserted += step.changes.rows.len();
+        }
+        assert_eq!((inserted, log.snapshot().row_count()), (3, 3), "member {member}");
+    }
 }
