@@ -107,6 +107,13 @@ impl<'a> Trace<'a> {
             let reason = format!("nobody answers ARP or ND for {address}");
             return Err(self.refuse(router, STAGE, reason));
         };
+        // Nobody outside has an address that the router has by a load balancer.
+        let is_outside = !next.is_known && next.asked.is_none();
+        let balancers = &self.northbound.load_balancers;
+        if is_outside && balancers.at(&router.load_balancers, address).next().is_some() {
+            let reason = format!("{address} of a load balancer was not translated");
+            return Err(self.refuse(router, STAGE, reason));
+        }
         // Untranslated packets for an address of SNAT or of a VIP that is the router's, too.
         if !next.is_known && router.own_addresses.contains_key(&destination) {
             let reason = format!("{destination} belongs to the router");

@@ -186,3 +186,17 @@ fn routes_by_source_to_other_machines_are_those_of_a_stock_ovn_northd() {
     let answer = ask(&vpc(&rows), Sender::port("vm"), "198.51.100.1");
     assert_eq!((answer.verdict, &answer.open[..]), (Verdict::Reaches, &[][..]));
 }
+
+#[test]
+fn nobody_outside_has_an_address_of_the_routers_load_balancer() {
+    let database = vpc(&[default_route(), forward()]);
+    let question = Question {
+        sender: Sender::port("vm"),
+        destination: Destination::Address("192.0.2.9".parse().unwrap()),
+        protocol: Protocol::Udp(443),
+    };
+    let other_port = database.answer(&question).unwrap();
+    assert_eq!(other_port.verdict, Verdict::Dropped, "{other_port:?}");
+    let expected = "192.0.2.9 of a load balancer was not translated on vpc";
+    assert_eq!(other_port.at, expected);
+}

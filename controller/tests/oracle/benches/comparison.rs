@@ -1,8 +1,8 @@
 //! Random questions, answered by `reach` and by ovn-northd with ovn-trace: numbers and differences.
 //!
-//! `PATCHBAY_REACH_QUESTIONS` is the number of questions of each kind, and `PATCHBAY_REACH_SEED`
-//! the seed, which is the time without it. `PATCHBAY_REACH_KIND` leaves one kind. With
-//! `PATCHBAY_GOLDEN_DIR` the questions are about the recordings in that folder only.
+//! `PATCHBAY_REACH_QUESTIONS` is the number of questions of each kind, or of tenants with VPCs.
+//! `PATCHBAY_REACH_SEED` is the seed, which is the time without it. `PATCHBAY_REACH_KIND` leaves one
+//! kind. With `PATCHBAY_GOLDEN_DIR` the questions are about the recordings in that folder only.
 
 use std::env;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use patchbay_oracle::{
     Random, RecordedState, Tally, ask_clouds, ask_clusters, ask_free_topologies, ask_recorded,
+    ask_vpcs,
 };
 use patchbay_ovn_programs::testing::Release;
 
@@ -62,6 +63,13 @@ fn main() -> ExitCode {
     if is_wanted("clusters") {
         kinds.push(report("clusters of manifests", || {
             ask_clusters(&release, wanted, &mut Random::new(seed))
+        }));
+    }
+    if is_wanted("vpcs") {
+        kinds.push(report("VPCs", || {
+            ask_vpcs(&release, wanted, &mut Random::new(seed), |count, tally| {
+                println!("{count} tenants: {}", tally.summary());
+            })
         }));
     }
     for folder in ["udn", "udn_full"].into_iter().filter(|kind| is_wanted(kind)) {

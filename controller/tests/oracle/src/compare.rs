@@ -141,7 +141,7 @@ pub fn compare(northbound: &Northbound, trace: &mut TraceServer, asked: &Asked, 
 
 /// `true` if OVN may do otherwise. ovn-trace takes all chassis for the active gateway, and reads the
 /// rows of a stock ovn-northd.
-fn has_choice(answer: &Answer) -> bool {
+pub(crate) fn has_choice(answer: &Answer) -> bool {
     answer.open.iter().any(|choice| !choice.starts_with("only "))
 }
 
@@ -269,7 +269,7 @@ fn is_right(answer: &Answer, outcome: &TraceOutcome, question: &Question, mac: M
 
 /// `true` if the source was decided by flags of a load balancer or by a hairpin. ovn-trace loses
 /// the flags between ingress and egress, and does not replace the source of a hairpin.
-fn has_hidden_source(answer: &Answer) -> bool {
+pub(crate) fn has_hidden_source(answer: &Answer) -> bool {
     answer.hops.iter().any(|hop| {
         hop.stage == "ls_in_hairpin"
             || hop.decision.starts_with("forced source")

@@ -12,6 +12,7 @@
 mod arp;
 mod cluster_text;
 mod compare;
+mod deciding;
 mod flows;
 mod free_topology;
 mod headers;
@@ -26,6 +27,8 @@ mod random;
 mod recorded;
 mod spoiled;
 mod trace_server;
+mod vpc_text;
+mod vpcs;
 mod wiring;
 mod zone;
 
@@ -41,5 +44,7 @@ pub use random::Random;
 pub use recorded::RecordedState;
 pub use spoiled::ask_spoiled;
 pub use trace_server::TraceServer;
+pub use vpc_text::{ForeignRow, TenantText, VpcText};
+pub use vpcs::{ExternalOwners, ask_vpcs};
 pub use wiring::{Frame, Wiring};
 pub use zone::{read_cluster, write_zone};

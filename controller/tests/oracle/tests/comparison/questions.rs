@@ -4,8 +4,8 @@ use std::path::Path;
 
 use patchbay_oracle::{
     Asked, Ovn, Random, RecordedState, Rows, Tally, TraceOutcome, TracedPacket, ask_clouds,
-    ask_clusters, ask_free_topologies, ask_recorded, compare, map, read_northbound, references,
-    start_server,
+    ask_clusters, ask_free_topologies, ask_recorded, ask_vpcs, compare, map, read_northbound,
+    references, start_server,
 };
 use patchbay_ovn_programs::testing::Release;
 use patchbay_reach::{Destination, Northbound, Protocol, Question, Sender, Verdict};
@@ -110,4 +110,11 @@ fn a_packet_loses_the_state_of_its_connection_before_each_switch() {
     let mut tally = Tally::default();
     compare(&northbound, &mut ovn.trace, &asked, &mut tally);
     assert!(tally.wrong.is_empty(), "{}", tally.differences());
+}
+
+#[test]
+fn questions_about_vpcs_of_random_tenants_have_the_answers_of_ovn() {
+    if let Some(release) = Release::newest() {
+        assert_equal(&ask_vpcs(&release, 100, &mut Random::new(SEED), |_, _| {}));
+    }
 }

@@ -7,17 +7,16 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-use ipnet::IpNet;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::{ClusterSettings, Databases};
 use patchbay_oracle::{
-    Asked, Frame, LearnedNeighbor, Ovn, Tally, TracedPacket, Wiring, compare, read_cluster,
-    start_server, write_zone,
+    Asked, ExternalOwners, Frame, LearnedNeighbor, Ovn, Tally, TracedPacket, Wiring, compare,
+    read_cluster, start_server, write_zone,
 };
 use patchbay_ovn_programs::testing::{RealServer, Release};
 use patchbay_reach::{Answer, Destination, Northbound, Protocol, Question, Sender};
 use patchbay_reconcile::Cluster;
-use patchbay_schemas::nb::{LoadBalancer, LogicalRouter, LogicalRouterPort, Nat};
+use patchbay_schemas::nb::LogicalRouterPort;
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 
@@ -93,6 +92,7 @@ struct Central {
     snapshot: Snapshot,
     northbound: Northbound,
     wiring: Wiring,
+    owners: ExternalOwners,
     ovn: Ovn,
     _server: RealServer,
 }
@@ -106,13 +106,14 @@ impl Central {
         let remote = server.remote();
         let snapshot = runtime.block_on(write_zone(&cluster, Databases::CENTRAL, &remote));
         let wiring = Wiring::new(&snapshot);
+        let owners = ExternalOwners::new(&snapshot);
         let learned: Vec<LearnedNeighbor> = wiring
             .learned(asked)
             .into_iter()
             .map(|neighbor| {
                 let address = neighbor.address.parse().unwrap();
-                match owner(&snapshot, address) {
-                    Some(mac) => LearnedNeighbor { mac, ..neighbor },
+                match owners.mac(address) {
+                    Some(mac) => LearnedNeighbor { mac: mac.to_owned(), ..neighbor },
                     None => neighbor,
                 }
             })
@@ -121,6 +122,7 @@ impl Central {
             northbound: Northbound::new(&snapshot, None),
             ovn: Ovn::start(release, &server, &learned),
             wiring,
+            owners,
             snapshot,
             cluster,
             _server: server,
@@ -185,7 +187,7 @@ impl Central {
             .mac_of
             .as_deref()
             .map(|name| self.mac_of(name))
-            .or_else(|| owner(&self.snapshot, address));
+            .or_else(|| self.owners.mac(address).map(str::to_owned));
         let header = match protocol {
             Protocol::Tcp(to) => format!("tcp.src == 40000 && tcp.dst == {to} && tcp.flags == 2"),
             Protocol::Udp(to) => format!("udp.src == 40000 && udp.dst == {to}"),
@@ -202,36 +204,6 @@ impl Central {
         });
         (sender, packet)
     }
-}
-
-/// MAC address of the router port that answers for an address on an external subnet.
-fn owner(snapshot: &Snapshot, address: IpAddr) -> Option<String> {
-    let routers = snapshot.typed::<LogicalRouter>();
-    let routers = routers.iter().map(|row| row.unwrap().1);
-    let text = address.to_string();
-    routers.into_iter().find_map(|router| {
-        let ports = router.ports.iter();
-        let ports = ports.filter_map(|port| snapshot.get(*port).unwrap());
-        let on_link = ports.filter(|port: &LogicalRouterPort| {
-            let mut networks = port.networks.iter();
-            networks.any(|net| net.parse::<IpNet>().unwrap().contains(&address))
-        });
-        let port = on_link.into_iter().next()?;
-        let prefix = format!("{text}/");
-        let is_own = port.networks.iter().any(|net| net.starts_with(&prefix));
-        let mut nats = router.nat.iter();
-        let is_translated = nats.any(|nat| {
-            let nat: Nat = snapshot.get(*nat).unwrap().unwrap();
-            nat.external_ip == text
-        });
-        let vip = format!("{text}:");
-        let mut balancers = router.load_balancer.iter();
-        let is_balanced = balancers.any(|one| {
-            let one: LoadBalancer = snapshot.get(*one).unwrap().unwrap();
-            one.vips.keys().any(|key| key.starts_with(&vip))
-        });
-        (is_own || is_translated || is_balanced).then_some(port.mac)
-    })
 }
 
 fn is_as_expected(answer: &Answer, expected: &Outcome) -> bool {
