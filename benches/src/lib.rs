@@ -8,3 +8,4 @@ pub mod parts;
 pub mod process;
 pub mod stopwatch;
 pub mod text;
+pub mod vpcs;
