@@ -4,8 +4,10 @@
 //! in bytes, and there are no batches.
 
 mod connection_turn;
+mod description;
 mod request_guard;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,21 +18,30 @@ use jsonrpsee::proc_macros::rpc;
 use jsonrpsee::server::{BatchRequestConfig, ServerConfig, ServerHandle};
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::{Extensions, ResponsePayload};
-use patchbay_nbctl_text::{Release, show, show_named};
+use patchbay_nbctl_text::{Release, northbound, show, show_named};
+use patchbay_schemas::json::{Json, Reader, TextBuf};
+use patchbay_schemas::strings::StringCache;
+use patchbay_schemas::wire::decode_transaction;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
+use crate::chunk::Chunk;
 use crate::fault::{ConnectionId, FaultId, FaultRule, FaultStatus};
 use crate::model::Role;
+use crate::reply;
 use crate::served_database::ServedDatabase;
 use crate::sim::Sim;
+use crate::sim::database::SimDatabase;
+use crate::sim::rows::RowDocument;
 
 use connection_turn::{ConnectionTurn, ConnectionTurns, PendingRequest};
 use request_guard::RequestGuard;
 
-/// Name of the database that methods use if they are given none.
+/// Name of the database that methods use if they are given none and it is served.
 const NORTHBOUND: &str = "OVN_Northbound";
-/// Length of the longest request, in bytes: more than any has but that of an error text.
-const MAX_REQUEST_BYTES: u32 = 1 << 16;
+/// Length of the longest request, in bytes: rows of a test.
+const MAX_REQUEST_BYTES: u32 = 4 << 20;
 /// Length of the longest answer, in bytes.
 const MAX_ANSWER_BYTES: u32 = 10 << 20;
 /// Number of answers of a connection that wait to be written.
@@ -44,7 +55,7 @@ const INVALID_PARAMS: i32 = -32602;
 const INTERNAL_ERROR: i32 = -32603;
 
 /// Counters of a simulator.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimStats {
     /// The server's id, another one after every start.
     pub server_id: String,
@@ -57,7 +68,7 @@ pub struct SimStats {
 }
 
 /// Counters of a database.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DatabaseStats {
     /// Name of the database.
     pub name: String,
@@ -92,9 +103,50 @@ pub trait ControlApi {
     #[method(name = "connections", with_extensions)]
     async fn connections(&self) -> ResponsePayload<'static, Vec<ConnectionId>>;
 
-    /// Sets a fault and returns its number. See [`Sim::set_fault`].
+    /// Prints all rows of a database with names in place of UUIDs: equal for databases with equal
+    /// content. See [`patchbay_nbctl_text::northbound`].
+    #[method(name = "text", with_extensions)]
+    async fn text(&self, database: Option<String>) -> ResponsePayload<'static, String>;
+
+    /// Removes all rows or, with the name of a snapshot, returns to its rows; clears faults; ends
+    /// an outage. Connections stay. See [`Sim::reset`].
+    #[method(name = "reset")]
+    async fn reset(&self, snapshot: Option<String>) -> RpcResult<()>;
+
+    /// Keeps the present rows of all databases under a name. See [`Sim::take_snapshot`].
+    #[method(name = "snapshot", blocking)]
+    fn snapshot(&self, name: String) -> RpcResult<()>;
+
+    /// Returns to the rows of a snapshot. See [`Sim::restore_snapshot`].
+    #[method(name = "restore", blocking)]
+    fn restore(&self, name: String) -> RpcResult<()>;
+
+    /// Returns the names of the snapshots.
+    #[method(name = "snapshots", blocking)]
+    fn snapshots(&self) -> RpcResult<Vec<String>>;
+
+    /// Inserts rows by table and name, and returns their UUIDs. The rows are an object, or a string
+    /// of YAML or JSON. See [`RowDocument`].
+    #[method(name = "insert_rows", with_extensions)]
+    async fn insert_rows(
+        &self,
+        rows: serde_json::Value,
+        database: Option<String>,
+    ) -> ResponsePayload<'static, BTreeMap<String, BTreeMap<String, String>>>;
+
+    /// Executes the operations of a transaction as a client's, without its faults, and returns the
+    /// results (RFC 7047 section 4.1.3). A `wait` that is not satisfied is an error.
+    #[method(name = "transact", with_extensions)]
+    async fn transact(
+        &self,
+        operations: Vec<serde_json::Value>,
+        database: Option<String>,
+    ) -> ResponsePayload<'static, serde_json::Value>;
+
+    /// Sets a fault, which strikes once unless the rule says how often, and returns it. See
+    /// [`Sim::set_fault`].
     #[method(name = "set_fault")]
-    fn set_fault(&self, rule: FaultRule) -> RpcResult<FaultId>;
+    fn set_fault(&self, rule: FaultRule) -> RpcResult<FaultStatus>;
 
     /// Returns the faults that are set.
     #[method(name = "faults", with_extensions)]
@@ -132,8 +184,8 @@ struct Control {
 }
 
 impl Control {
-    fn database(&self, name: &str) -> RpcResult<Arc<ServedDatabase>> {
-        find_database(&self.sim, name)
+    fn database(&self, name: Option<&str>) -> RpcResult<Arc<ServedDatabase>> {
+        find_database(&self.sim, &or_default(&self.sim, name))
     }
 
     /// Makes an answer in the turn of the request's connection.
@@ -160,8 +212,56 @@ fn find_database(sim: &Sim, name: &str) -> RpcResult<Arc<ServedDatabase>> {
     })
 }
 
-fn or_northbound(database: Option<&str>) -> &str {
-    database.unwrap_or(NORTHBOUND)
+/// The database that methods use if they are given none: OVN_Northbound, or the first one by name.
+fn or_default(sim: &Sim, database: Option<&str>) -> String {
+    if let Some(database) = database {
+        return database.to_owned();
+    }
+    let names = sim.database_names();
+    let northbound = names.iter().find(|name| *name == NORTHBOUND);
+    northbound.or(names.first()).map_or(NORTHBOUND, String::as_str).to_owned()
+}
+
+/// The database for the simulator's owner.
+fn find_owned(sim: &Sim, database: Option<&str>) -> RpcResult<SimDatabase> {
+    let served = find_database(sim, &or_default(sim, database))?;
+    Ok(SimDatabase::new(sim.server().clone(), served))
+}
+
+/// Executes operations in RFC 7047 notation, and returns the results of its reply.
+fn execute(
+    sim: &Sim,
+    operations: &[serde_json::Value],
+    database: Option<&str>,
+) -> RpcResult<serde_json::Value> {
+    let database = find_database(sim, &or_default(sim, database))?;
+    let schema = database.schema();
+    let text = serde_json::to_vec(operations).map_err(|error| internal_error(error.to_string()))?;
+    let text = TextBuf::parse(text).map_err(|error| invalid_params(error.to_string()))?;
+    let mut reader = Reader::new(text.as_text());
+    reader.enter_array();
+    let mut uuids = sim.server().owner_uuids();
+    let transaction = StringCache::with_thread(|strings| {
+        decode_transaction(reader, &schema, strings, &mut uuids)
+    });
+    let total = transaction.total;
+    let outcome = database.execute_for_owner(transaction, &schema);
+    let (results, error) = outcome.map_err(|error| invalid_params(error.to_string()))?;
+    let limit = MAX_ANSWER_BYTES as usize;
+    let reply = reply::transaction(&Json::Null, &schema, &results, error.as_ref(), total, limit);
+    let chunks = reply.ok_or_else(|| {
+        internal_error(format!("the results have more than {MAX_ANSWER_BYTES} bytes"))
+    })?;
+    let text: Vec<u8> = chunks.iter().flat_map(Chunk::bytes).copied().collect();
+    serde_json::from_slice(&text)
+        .map(|reply: Reply| reply.result)
+        .map_err(|error| internal_error(error.to_string()))
+}
+
+/// Reply to `transact`.
+#[derive(Deserialize)]
+struct Reply {
+    result: serde_json::Value,
 }
 
 fn invalid_params(message: String) -> ErrorObjectOwned {
@@ -258,7 +358,7 @@ impl ControlApiServer for Control {
         database: Option<String>,
     ) -> ResponsePayload<'static, serde_json::Value> {
         let make = move |sim: &Sim, pending: &_| {
-            dump_database(sim, or_northbound(database.as_deref()), pending)
+            dump_database(sim, &or_default(sim, database.as_deref()), pending)
         };
         self.answer(extensions, make).await
     }
@@ -275,8 +375,68 @@ impl ControlApiServer for Control {
         self.answer(extensions, make).await
     }
 
-    fn set_fault(&self, rule: FaultRule) -> RpcResult<FaultId> {
-        self.sim.set_fault(rule).map_err(|error| invalid_params(error.to_string()))
+    async fn text(
+        &self,
+        extensions: &Extensions,
+        database: Option<String>,
+    ) -> ResponsePayload<'static, String> {
+        let make = move |sim: &Sim, _: &_| {
+            let database = find_database(sim, &or_default(sim, database.as_deref()))?;
+            Ok(northbound(&database.snapshot()))
+        };
+        self.answer(extensions, make).await
+    }
+
+    async fn reset(&self, snapshot: Option<String>) -> RpcResult<()> {
+        let reset = self.sim.reset(snapshot.as_deref()).await;
+        reset.map_err(|error| invalid_params(error.to_string()))
+    }
+
+    fn snapshot(&self, name: String) -> RpcResult<()> {
+        self.sim.take_snapshot(name).map_err(|error| invalid_params(error.to_string()))
+    }
+
+    fn restore(&self, name: String) -> RpcResult<()> {
+        self.sim.restore_snapshot(&name).map_err(|error| invalid_params(error.to_string()))
+    }
+
+    fn snapshots(&self) -> RpcResult<Vec<String>> {
+        Ok(self.sim.snapshot_names())
+    }
+
+    async fn insert_rows(
+        &self,
+        extensions: &Extensions,
+        rows: serde_json::Value,
+        database: Option<String>,
+    ) -> ResponsePayload<'static, BTreeMap<String, BTreeMap<String, String>>> {
+        let make = move |sim: &Sim, _: &_| {
+            let database = find_owned(sim, database.as_deref())?;
+            let inserted = RowDocument::from_json(rows)
+                .and_then(|document| database.insert_rows(&document))
+                .map_err(|error| invalid_params(error.to_string()))?;
+            let text = |(name, uuid): (String, Uuid)| (name, uuid.to_string());
+            let texts = |rows: BTreeMap<_, _>| rows.into_iter().map(text).collect();
+            Ok(inserted.into_iter().map(|(table, rows)| (table, texts(rows))).collect())
+        };
+        self.answer(extensions, make).await
+    }
+
+    async fn transact(
+        &self,
+        extensions: &Extensions,
+        operations: Vec<serde_json::Value>,
+        database: Option<String>,
+    ) -> ResponsePayload<'static, serde_json::Value> {
+        let make = move |sim: &Sim, _: &_| execute(sim, &operations, database.as_deref());
+        self.answer(extensions, make).await
+    }
+
+    fn set_fault(&self, rule: FaultRule) -> RpcResult<FaultStatus> {
+        // A fault may strike, and be gone, before this method returns.
+        let set = self.sim.set_fault(rule.clone());
+        set.map(|id| FaultStatus { id, rule, struck: 0 })
+            .map_err(|error| invalid_params(error.to_string()))
     }
 
     async fn faults(&self, extensions: &Extensions) -> ResponsePayload<'static, Vec<FaultStatus>> {
@@ -294,13 +454,13 @@ impl ControlApiServer for Control {
     }
 
     fn set_role(&self, role: Role, database: Option<String>) -> RpcResult<()> {
-        self.database(or_northbound(database.as_deref()))?
+        self.database(database.as_deref())?
             .set_role(role)
             .map_err(|error| invalid_params(error.to_string()))
     }
 
     fn truncate_history(&self, database: Option<String>) -> RpcResult<()> {
-        self.database(or_northbound(database.as_deref()))?
+        self.database(database.as_deref())?
             .truncate_history()
             .map_err(|error| invalid_params(error.to_string()))
     }
@@ -385,7 +545,9 @@ impl Sim {
             .await?;
         let address = listener.local_addr()?;
         let control = Control { sim: self.clone() };
-        let handle = listener.start(control.into_rpc());
+        let mut methods = control.into_rpc();
+        description::add(&mut methods).map_err(io::Error::other)?;
+        let handle = listener.start(methods);
         Ok(ControlServer { address, _handle: handle })
     }
 }

@@ -44,6 +44,9 @@
 //! outage of the whole server, [`Sim::remove_database`] and [`Sim::add_database`] one of a
 //! database.
 //!
+//! **The next test.** [`Sim::reset`] removes all rows or returns to a [snapshot](Sim::take_snapshot),
+//! clears faults and keeps connections, so that one server is enough for a run.
+//!
 //! **Time** is tokio's. In a test that pauses it (`tokio::time::pause`), an hour takes no time: the
 //! deadline of a `wait`, a late reply, a client's probe interval. Sockets do not wait for paused
 //! time, so such tests use [`Sim::connector`].
@@ -59,6 +62,7 @@
 //! | feature | adds |
 //! | --- | --- |
 //! | `control-api` | `Sim::serve_control` and `ControlApiClient`: JSON-RPC 2.0 over HTTP and WebSocket |
+//! | `rows` | `RowDocument`: rows in YAML or JSON, by table and name |
 //! | `tls` | `ssl:` and `pssl:` remotes |
 //! | `unixctl` | `Sim::serve_unixctl`: the protocol of ovs-appctl; `ConfigFile` |
 
@@ -123,6 +127,9 @@ pub use server::{AddDatabaseError, NoConnection, RemoveDatabaseError, SetFaultEr
 pub use sim::Sim;
 pub use sim::builder::{SimBuildError, SimBuilder};
 pub use sim::database::{SimDatabase, TransactError};
+#[cfg(feature = "rows")]
+pub use sim::rows::{RowDocument, RowUuids, RowsError};
+pub use sim::snapshots::{ResetError, TooManySnapshots};
 pub use target::{RemoteError, parse_relay};
 pub use tls_options::TlsOptions;
 #[cfg(feature = "unixctl")]

@@ -29,6 +29,7 @@ impl Model {
 ///
 /// In the control API's JSON: `"leader"`, `"follower"`, `"disconnected"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The server is the leader.

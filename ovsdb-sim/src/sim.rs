@@ -2,6 +2,9 @@
 
 pub(crate) mod builder;
 pub(crate) mod database;
+#[cfg(feature = "rows")]
+pub(crate) mod rows;
+pub(crate) mod snapshots;
 
 use std::io;
 use std::path::Path;
@@ -21,6 +24,7 @@ use crate::listen::{self, Endpoints, Listener};
 use crate::remotes::options::RemoteOptions;
 use crate::server::{AddDatabaseError, RemoveDatabaseError, Server, SetFaultError};
 use crate::sim::database::SimDatabase;
+use crate::sim::snapshots::Snapshots;
 use crate::target::RemoteError;
 
 /// Handle of a running simulator. Clones are handles of the same one. Listeners end when they are
@@ -30,11 +34,12 @@ pub struct Sim {
     server: Arc<Server>,
     /// Endpoints of all listeners, which an outage closes.
     endpoints: Arc<Endpoints>,
+    snapshots: Arc<Snapshots>,
 }
 
 impl Sim {
     pub(crate) fn new(server: Server) -> Self {
-        Self { server: Arc::new(server), endpoints: Arc::default() }
+        Self { server: Arc::new(server), endpoints: Arc::default(), snapshots: Arc::default() }
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -43,6 +48,10 @@ impl Sim {
 
     pub(crate) fn endpoints(&self) -> &Endpoints {
         &self.endpoints
+    }
+
+    pub(crate) fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
     }
 
     /// Serves clients at `punix:PATH`, `ptcp:PORT[:HOST]` or `pssl:PORT[:HOST]`.

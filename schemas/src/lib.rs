@@ -12,6 +12,7 @@
 //! | [`wire`] | requests, replies, operations, updates (RFC 7047 sections 4 and 5) |
 //! | [`typed`], [`codegen`] | rows as Rust structs, and their generator |
 //! | [`nb`] | the generated structs of `OVN_Northbound` |
+//! | [`known`] | the schemas of OVN and Open vSwitch by name |
 //! | [`error`] | the `<error>` object |
 //! | [`hash_order`] | iteration order of the hash tables of Open vSwitch |
 //! | [`strings`], [`uuids`] | sharing of strings, sources of UUIDs |
@@ -23,6 +24,8 @@ pub mod delta;
 pub mod error;
 pub mod hash_order;
 pub mod json;
+#[cfg(feature = "known")]
+pub mod known;
 #[cfg(feature = "nb")]
 pub mod nb;
 pub mod row;

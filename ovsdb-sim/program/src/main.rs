@@ -7,7 +7,7 @@ mod program;
 use std::env;
 use std::fs::File;
 use std::io::Read as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf, absolute};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -16,25 +16,45 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use mimalloc::MiMalloc;
 use ovsdb_sim::{
-    ConfigFile, Configuration, ControlServer, Log, Remotes, Sim, SimBuildError, SimBuilder,
-    parse_relay,
+    ConfigFile, Configuration, ControlServer, Log, Remotes, RowDocument, Sim, SimBuildError,
+    SimBuilder, parse_relay,
 };
 use patchbay_schemas::hash_order;
+use patchbay_schemas::known::KnownSchema;
 use patchbay_schemas::schema::{DatabaseSchema, is_id};
 
 use log_writer::LogFlush;
-use program::args::Args;
+use program::args::{Args, EXAMPLES};
 use program::daemon::{self, DaemonError, Role};
-use program::end_signals::EndSignals;
+use program::end_signals::{EndSignals, Forwarded};
+use program::exec::{self, ExecFolder};
 use program::kept_configuration::KeptConfiguration;
+use program::live_socket;
 use program::name::{ProgramName, run_folder};
+use program::parent::ParentWatch;
 use program::pidfile::Pidfile;
 use program::signal_text::describe_status;
 use program::user::become_user;
 use program::{kept_configuration, log, memory, run_command};
 
-/// Length of the longest schema that `--schema` reads, in bytes. Those of OVN have less than 50 KB.
-const MAX_SCHEMA_BYTES: u64 = 16 << 20;
+/// Length of the longest file that `--schema` and `--rows` read, in bytes. The schemas of OVN have
+/// less than 50 KB.
+const MAX_TEXT_BYTES: u64 = 16 << 20;
+
+/// Database of `--rows` without a name, if it is served.
+const DEFAULT_DATABASE: &str = "OVN_Northbound";
+
+/// Name of the snapshot of the databases as they are before any client connects.
+const START_SNAPSHOT: &str = "start";
+
+/// Address of the control API of `exec`.
+const ANY_LOOPBACK_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Exit status of a command line without what the program needs.
+const USAGE_STATUS: u8 = 2;
+
+/// Error of a command line without it.
+const NO_REMOTE: &str = "no remote is given at which clients can connect (--listen)";
 
 /// Time that the start of the server may wait for the sources of relays and backups.
 const SOURCE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -49,7 +69,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     panic::abort_on_panic();
     let name = ProgramName::of_process();
-    let args = match Args::parse_process() {
+    let args = match Args::parse_process(&name) {
         Ok(args) => args,
         Err(error) => {
             // Standard error may be closed.
@@ -57,12 +77,17 @@ fn main() -> ExitCode {
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
+    if env::args_os().len() < 2 && !name.is_ovsdb_server() {
+        eprintln!("{}: {NO_REMOTE}\n\n{EXAMPLES}", name.as_str());
+        return ExitCode::from(USAGE_STATUS);
+    }
     if args.version {
         print_line(&name.version(args.compat.into()));
         return ExitCode::SUCCESS;
     }
-    let Err(error) = run_process(&name, args) else {
-        return ExitCode::SUCCESS;
+    let error = match run_process(&name, args) {
+        Ok(code) => return code,
+        Err(error) => error,
     };
     if let Some(code) = error.downcast_ref::<DaemonError>().and_then(DaemonError::exit_code) {
         // The process of the daemon has printed its error.
@@ -85,7 +110,7 @@ fn describe_error(error: &anyhow::Error) -> String {
 }
 
 /// Does the part of this process: that of the whole program, or of one process of a daemon.
-fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
+fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<ExitCode> {
     let (detach, monitor) = (args.daemon.detach, args.daemon.monitor);
     // Before there are files, sockets or threads. The handlers stop threads that start meanwhile.
     daemon::die_of_sent_faults()?;
@@ -97,7 +122,7 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
             let role = if monitor { Role::Monitor } else { Role::Server };
             // The new process goes on without this one.
             daemon::start(role, Stdio::null())?;
-            Ok(())
+            Ok(ExitCode::SUCCESS)
         }
         None if monitor => run_monitor(name, &args),
         None => run_server(name, args, None),
@@ -115,10 +140,10 @@ fn run_process(name: &ProgramName, args: Args) -> anyhow::Result<()> {
     }
 }
 
-fn run_monitor(name: &ProgramName, args: &Args) -> anyhow::Result<()> {
+fn run_monitor(name: &ProgramName, args: &Args) -> anyhow::Result<ExitCode> {
     let (log, flush) = init_log(name, args)?;
     daemon::monitor(|| finish_start(args, &log, &flush, None))?;
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Leaves the terminal, logs the introduction, and notifies the process that has started this one.
@@ -170,7 +195,7 @@ fn init_log(name: &ProgramName, args: &Args) -> anyhow::Result<(Log, LogFlush)> 
 }
 
 /// Runs [`serve`] on a runtime of its own.
-fn run_server(name: &ProgramName, args: Args, kept_file: Option<File>) -> anyhow::Result<()> {
+fn run_server(name: &ProgramName, args: Args, kept_file: Option<File>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_keep_alive(THREAD_KEEP_ALIVE)
@@ -178,13 +203,23 @@ fn run_server(name: &ProgramName, args: Args, kept_file: Option<File>) -> anyhow
     runtime.block_on(serve(name, args, kept_file))
 }
 
-/// Serves until a signal, the command `exit` or the end of the command of `--run`. `kept_file` is
-/// that of the monitor, if there is one.
-async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> anyhow::Result<()> {
+/// Serves until a signal, the command `exit`, or the end of the parent or of the command that the
+/// server is for. `kept_file` is that of the monitor, if there is one.
+async fn serve(
+    name: &ProgramName,
+    mut args: Args,
+    kept_file: Option<File>,
+) -> anyhow::Result<ExitCode> {
+    let parent = match args.exit_with_parent {
+        Some(parent) => ParentWatch::new(parent),
+        None if args.exec.is_some() => ParentWatch::new(None),
+        None => ParentWatch::none(),
+    };
     let (log, flush) = init_log(name, &args)?;
     let kept = kept_file.as_ref().map(KeptConfiguration::read).transpose()?.flatten();
     let log = Arc::new(log);
     // Before the pidfile and the listeners, so that a signal removes their files at any time.
+    let forwarded = args.exec.is_some().then(Forwarded::catch);
     let mut signals = EndSignals::catch();
     let _pidfile = match &args.daemon.pidfile {
         Some(path) => {
@@ -199,8 +234,23 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         args.no_dbs |= name.is_ovsdb_server();
     }
     args.remove_duplicate_databases();
-    let sim = describe(name, &args)?.build().map_err(|error| start_error(name, &args, error))?;
+    let builder = describe(name, &args)?;
+    let is_own_start = !name.is_ovsdb_server() && kept.is_none();
+    if is_own_start {
+        refuse_live_sockets(&args)?;
+    }
+    let exec_folder = args.exec.as_ref().map(|_| ExecFolder::create()).transpose()?;
+    if let Some(folder) = &exec_folder {
+        args.listen.push(folder.target());
+        args.control.get_or_insert(ANY_LOOPBACK_PORT);
+    }
+    let sim = builder.build().map_err(|error| start_error(name, &args, error))?;
+    if is_own_start && !args.is_reachable() {
+        bail!("{NO_REMOTE}\n\n{EXAMPLES}");
+    }
     follow_sources(&sim, &args)?;
+    insert_rows(&sim, &args.rows)?;
+    sim.take_snapshot(START_SNAPSHOT)?;
     tokio::spawn(memory::purge_regularly());
 
     let remotes = Remotes::new(&sim);
@@ -249,7 +299,7 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         }
         None => None,
     };
-    let _control = match args.control {
+    let control = match args.control {
         Some(address) => {
             let control = serve_control(&sim, address, args.control_token.as_deref())
                 .await
@@ -260,7 +310,8 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
         None => None,
     };
     // Standard output belongs to a command, or is a message that the server is ready.
-    if !name.is_ovsdb_server() && args.process_role.is_none() && args.run.is_none() {
+    let has_command = args.run.is_some() || args.exec.is_some();
+    if !name.is_ovsdb_server() && args.process_role.is_none() && !has_command {
         for address in &addresses {
             print_line(address);
         }
@@ -277,6 +328,15 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     sources.await.unwrap_or_default();
     let introduction = command.is_none().then_some(&*version);
     finish_start(&args, &log, &flush, introduction)?;
+    if let (Some(command), Some(folder), Some(signals), Some(control)) =
+        (&args.exec, &exec_folder, forwarded, &control)
+    {
+        let control = format!("http://{}", control.address());
+        let variables = folder.variables(&sim.database_names(), &control);
+        let code = exec::run(command, &variables, signals, &parent).await;
+        sim.shut_down().await;
+        return Ok(code);
+    }
     let exit = async {
         match &unixctl {
             Some(unixctl) => unixctl.wait_for_exit().await,
@@ -291,7 +351,8 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
     };
     tokio::select! {
         // As ovsdb-server, which a signal kills.
-        () = signals.wait() => {}
+        () = signals.wait(name.is_ovsdb_server()) => {}
+        () = parent.wait() => {}
         () = exit => sim.shut_down().await,
         status = ended_command => {
             sim.shut_down().await;
@@ -301,6 +362,34 @@ async fn serve(name: &ProgramName, mut args: Args, kept_file: Option<File>) -> a
                 bail!("{command}: child exited, {}", describe_status(status));
             }
         }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses sockets at which another server listens, unless they are to be replaced.
+fn refuse_live_sockets(args: &Args) -> anyhow::Result<()> {
+    if args.replace_sockets {
+        return Ok(());
+    }
+    args.listen.iter().try_for_each(|target| live_socket::refuse_target(target))?;
+    args.unixctl.as_deref().map_or(Ok(()), live_socket::refuse)
+}
+
+/// Inserts the rows of `--rows`.
+fn insert_rows(sim: &Sim, files: &[String]) -> anyhow::Result<()> {
+    for file in files {
+        let (name, path) = split_journal(file);
+        let names = sim.database_names();
+        let default = names.iter().find(|name| *name == DEFAULT_DATABASE).or(names.first());
+        let name = name.or(default.map(String::as_str)).unwrap_or(DEFAULT_DATABASE);
+        let database = sim
+            .database(name)
+            .with_context(|| format!("{path}: there is no database {name} for the rows"))?;
+        let text = read_text(Path::new(path)).with_context(|| format!("cannot read {path}"))?;
+        let text = String::from_utf8(text).with_context(|| path.to_owned())?;
+        RowDocument::parse(&text)
+            .and_then(|document| database.insert_rows(&document))
+            .with_context(|| path.to_owned())?;
     }
     Ok(())
 }
@@ -346,7 +435,11 @@ fn describe(name: &ProgramName, args: &Args) -> anyhow::Result<SimBuilder> {
         .compat(args.compat.into())
         .limits(memory::server_limits(args.memory_per_connection, args.memory_of_connections));
     for path in &args.schema {
-        let text = read_schema(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let known = path.to_str().and_then(KnownSchema::find);
+        let text = match known {
+            Some(known) => known.text.as_bytes().to_vec(),
+            None => read_text(path).with_context(|| format!("cannot read {}", path.display()))?,
+        };
         let schema = DatabaseSchema::parse(&text)
             .with_context(|| format!("{} is not a schema", path.display()))?;
         builder = builder.schema(Arc::new(schema));
@@ -410,15 +503,15 @@ fn in_server_order(databases: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     Ok(order.into_iter().map(PathBuf::from).collect())
 }
 
-/// Reads the file of a schema.
+/// Reads the file of a schema or of rows.
 ///
 /// # Errors
 /// It cannot be read, or is too long. A device never ends.
-fn read_schema(path: &Path) -> std::io::Result<Vec<u8>> {
+fn read_text(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    File::open(path)?.take(MAX_SCHEMA_BYTES + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MAX_SCHEMA_BYTES {
-        let error = format!("it has more than {MAX_SCHEMA_BYTES} bytes");
+    File::open(path)?.take(MAX_TEXT_BYTES + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        let error = format!("it has more than {MAX_TEXT_BYTES} bytes");
         return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, error));
     }
     Ok(text)

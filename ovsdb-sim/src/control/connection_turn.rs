@@ -16,7 +16,7 @@ use tower::Layer;
 use super::internal_error;
 
 /// Number of requests of one connection that may wait for their turn.
-const MAX_WAITING_REQUESTS: usize = 1_024;
+const MAX_WAITING_REQUESTS: usize = 64;
 
 /// Turn of one connection.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ pub(crate) use registry::{Direction, Faults, MAX_FAULTS};
 /// `{"lose_reply":"disconnected"}`, `{"delay_replies":{"ms":250}}`,
 /// `{"refuse":{"method":"transact","error":{"error":"overloaded"}}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Fault {
@@ -45,6 +46,7 @@ pub enum Fault {
     DelayReplies {
         /// The delay; in milliseconds in the control API.
         #[serde(rename = "ms", with = "milliseconds")]
+        #[cfg_attr(feature = "control-api", schemars(with = "u64"))]
         by: Duration,
     },
     /// A request is not executed and is answered with an error.
@@ -54,17 +56,23 @@ pub enum Fault {
         method: Option<String>,
         /// The `error` member of the reply.
         #[serde(with = "ErrorObject")]
+        #[cfg_attr(feature = "control-api", schemars(with = "ErrorObject"))]
         error: OvsdbError,
     },
     /// A transaction that would change something is executed and fails at its commit, as on a
     /// server with a full disk. Nothing changes, and its results end with this error.
-    FailCommit(#[serde(with = "ErrorObject")] OvsdbError),
+    FailCommit(
+        #[serde(with = "ErrorObject")]
+        #[cfg_attr(feature = "control-api", schemars(with = "ErrorObject"))]
+        OvsdbError,
+    ),
     /// The server does not read from the client, as if it hung, until the fault is cleared.
     StopReading,
 }
 
 /// Effect on the connection when the reply to a transaction is [lost](Fault::LoseReply).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
     /// The connection stays open. The client's monitors report the changes.
@@ -77,6 +85,7 @@ pub enum Loss {
 
 /// Connections that a fault affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Connections {
     /// All open and future connections.
@@ -91,8 +100,11 @@ pub enum Connections {
 /// Number of a connection. The connections of one simulator are numbered in the order in which they
 /// are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct ConnectionId(pub(crate) SessionId);
+pub struct ConnectionId(
+    #[cfg_attr(feature = "control-api", schemars(with = "u64"))] pub(crate) SessionId,
+);
 
 impl fmt::Display for ConnectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,6 +114,7 @@ impl fmt::Display for ConnectionId {
 
 /// Number of a fault. The faults of one simulator are numbered in the order in which they are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct FaultId(u64);
 
@@ -123,6 +136,7 @@ impl fmt::Display for FaultId {
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
     /// The fault.
@@ -133,7 +147,10 @@ pub struct FaultRule {
     /// Number of times that the fault strikes. `None`: no end. [`Fault::Drop`], the `DropAfter`
     /// faults and [`Fault::StopReading`] count connections, the others replies, requests or
     /// transactions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ///
+    /// In the control API's JSON: a number, or `"always"`. A rule that does not say it strikes once.
+    #[serde(default = "times::once", with = "times")]
+    #[cfg_attr(feature = "control-api", schemars(schema_with = "times::schema"))]
     pub times: Option<NonZeroU32>,
 }
 
@@ -174,6 +191,7 @@ impl FaultRule {
 
 /// Fault that is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 pub struct FaultStatus {
     /// Number of the fault, with which it can be cleared.
     pub id: FaultId,
@@ -186,6 +204,7 @@ pub struct FaultStatus {
 
 /// The `<error>` object of RFC 7047.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(remote = "OvsdbError", deny_unknown_fields)]
 struct ErrorObject {
     #[serde(rename = "error")]
@@ -210,6 +229,66 @@ mod milliseconds {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         u64::deserialize(from).map(Duration::from_millis)
+    }
+}
+
+/// JSON form of the number of times that a fault strikes: a number, or `"always"`.
+mod times {
+    use std::num::NonZeroU32;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    const ALWAYS: &str = "always";
+
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a nonzero number of times or the word always")]
+    enum Times {
+        Number(NonZeroU32),
+        Word(Word),
+    }
+
+    #[derive(Deserialize)]
+    enum Word {
+        #[serde(rename = "always")]
+        Always,
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the default of an optional field")]
+    pub(super) fn once() -> Option<NonZeroU32> {
+        Some(NonZeroU32::MIN)
+    }
+
+    #[expect(
+        clippy::ref_option,
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature that serde calls"
+    )]
+    pub(super) fn serialize<S: Serializer>(
+        times: &Option<NonZeroU32>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match times {
+            Some(times) => times.serialize(to),
+            None => ALWAYS.serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<NonZeroU32>, D::Error> {
+        Ok(match Times::deserialize(from)? {
+            Times::Number(times) => Some(times),
+            Times::Word(Word::Always) => None,
+        })
+    }
+
+    #[cfg(feature = "control-api")]
+    pub(super) fn schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Number of times that the fault strikes, or \"always\"",
+            "default": 1,
+            "oneOf": [{"type": "integer", "minimum": 1}, {"const": ALWAYS}],
+        })
     }
 }
 

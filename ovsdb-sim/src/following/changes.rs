@@ -9,6 +9,19 @@ use patchbay_schemas::wire::{ColumnValues, Condition, InsertRow, Operation};
 
 use super::schema_map::{SchemaMap, TableMap};
 
+/// The operations that give a database the content of a snapshot.
+///
+/// # Errors
+/// The snapshot has a table or column that the database lacks, which the text names.
+pub(crate) fn content_operations(
+    wanted: &Snapshot,
+    present: &Snapshot,
+) -> Result<Vec<Operation>, String> {
+    SchemaMap::new(wanted.schema(), present.schema(), |_| false)
+        .map(|map| adopt_content(wanted, &map, present))
+        .map_err(|error| error.to_string())
+}
+
 /// The operations that repeat changes of the source. `own` is the follower's schema.
 pub(super) fn repeat_changes(
     changes: &[RowChange],

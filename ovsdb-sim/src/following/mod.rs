@@ -33,6 +33,7 @@ use tokio::task::JoinHandle;
 use crate::served_database::ServedDatabase;
 use crate::server::Server;
 
+pub(crate) use changes::content_operations;
 pub(crate) use source::SourceOptions;
 use source_log::log_reconnects;
 

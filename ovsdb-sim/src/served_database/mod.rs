@@ -12,6 +12,7 @@
 //! | `relay.rs` | database of a relay, transactions that are forwarded |
 //! | `backup.rs` | backup of another server's database |
 //! | `removal.rs`, `cancellation.rs` | end of the database, of its monitors and waiting transactions |
+//! | `restoring.rs` | return to an earlier content |
 //! | `transaction_log.rs` | log of changed rows |
 //! | `turns.rs` | turns of the sessions, long requests |
 //! | `server_row.rs` | the database's row in `_Server` |
@@ -24,6 +25,7 @@ mod conversion;
 mod reading;
 mod relay;
 mod removal;
+mod restoring;
 mod server_row;
 pub(crate) mod set;
 mod transact;

@@ -197,6 +197,29 @@ impl ServedDatabase {
         executed
     }
 
+    /// Executes operations for the server's owner like those of a client: results of the operations
+    /// before a failure are returned with its error.
+    ///
+    /// # Errors
+    /// The database was removed or has another schema, or a `wait` is not satisfied.
+    #[cfg(feature = "control-api")]
+    pub(crate) fn execute_for_owner(
+        self: &Arc<Self>,
+        mut transaction: DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
+    ) -> Result<(Vec<OperationResult>, Option<OvsdbError>), DatabaseError> {
+        let mut state = self.state();
+        let execution = self.run_locked(&mut state, &mut transaction, schema, None)?;
+        state.compact_if_due();
+        drop(state);
+        self.update_raft_index();
+        match execution {
+            Execution::Committed { results, .. } => Ok((results, None)),
+            Execution::Failed { results, error } => Ok((results, Some(error))),
+            Execution::Waiting { .. } => Err(DatabaseError::WaitUnsatisfied),
+        }
+    }
+
     /// Executes operations for the server's owner, or for the source of the database, which has
     /// given them the id `followed`.
     pub(super) fn execute_locked(
@@ -206,6 +229,24 @@ impl ServedDatabase {
         schema: &Arc<DatabaseSchema>,
         followed: Option<Uuid>,
     ) -> Result<(Vec<OperationResult>, ChangeSet), DatabaseError> {
+        match self.run_locked(state, transaction, schema, followed)? {
+            Execution::Committed { results, changes } => Ok((results, changes)),
+            Execution::Failed { results, error } => {
+                let operations = &transaction.operations;
+                Err(DatabaseError::after(results.len(), operations, error))
+            }
+            Execution::Waiting { .. } => Err(DatabaseError::WaitUnsatisfied),
+        }
+    }
+
+    /// Executes operations as [`execute_locked`](Self::execute_locked) does. A commit is published.
+    fn run_locked(
+        self: &Arc<Self>,
+        state: &mut DatabaseState,
+        transaction: &mut DecodedTransaction,
+        schema: &Arc<DatabaseSchema>,
+        followed: Option<Uuid>,
+    ) -> Result<Execution, DatabaseError> {
         state.check_not_removed().map_err(DatabaseError::Commit)?;
         let own = state.database.schema();
         if !Arc::ptr_eq(own, schema) && own != schema {
@@ -220,21 +261,15 @@ impl ServedDatabase {
             storage.append(&schema, operations, changes)
         };
         let access = Access::unrestricted();
-        match state.database.execute_recorded(transaction, &access, record) {
-            Execution::Committed { results, changes } => {
-                if !changes.rows.is_empty() {
-                    state.count_commit(&changes, followed);
-                    state.notify_monitors(&changes);
-                    self.retry_waiting(state, changed_tables(&changes));
-                }
-                Ok((results, changes))
-            }
-            Execution::Failed { results, error } => {
-                let operations = &transaction.operations;
-                Err(DatabaseError::after(results.len(), operations, error))
-            }
-            Execution::Waiting { .. } => Err(DatabaseError::WaitUnsatisfied),
+        let execution = state.database.execute_recorded(transaction, &access, record);
+        if let Execution::Committed { changes, .. } = &execution
+            && !changes.rows.is_empty()
+        {
+            state.count_commit(changes, followed);
+            state.notify_monitors(changes);
+            self.retry_waiting(state, changed_tables(changes));
         }
+        Ok(execution)
     }
 
     /// Executes a client's transaction once, and publishes the commit if rows changed. The caller

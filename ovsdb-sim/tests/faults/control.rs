@@ -20,11 +20,13 @@ async fn faults_are_set_listed_and_cleared() {
         json!({"fault": "stop_reading", "connections": "next"}),
         json!({"fault": {"refuse": {"method": "transact", "error": {"error": "busy", "details": "later"}}}, "times": 1}),
         json!({"fault": {"lose_reply": "disconnected"}, "connections": {"one": bed.connection()}, "times": 1}),
-        json!({"fault": {"drop_after_sent": {"bytes": 1_000_000}}}),
+        json!({"fault": {"drop_after_sent": {"bytes": 1_000_000}}, "times": "always"}),
         json!({"fault": {"delay_replies": {"ms": 1}}}),
     ];
     for rule in &rules {
-        let _: u64 = http.request("sim_set_fault", rpc_params![rule]).await.unwrap();
+        let set: serde_json::Value =
+            http.request("sim_set_fault", rpc_params![rule]).await.unwrap();
+        assert_eq!(set["rule"]["times"], rule.get("times").unwrap_or(&json!(1)).clone());
     }
     let listed: serde_json::Value = http.request("sim_faults", rpc_params![]).await.unwrap();
     let listed = listed.as_array().unwrap();
@@ -43,7 +45,7 @@ async fn faults_are_set_listed_and_cleared() {
     assert_eq!(http.faults().await.unwrap(), Vec::<FaultStatus>::new());
     bed.assert_switches(&["b"]).await;
 
-    let id = http.set_fault(Fault::StopReading.into()).await.unwrap();
+    let id = http.set_fault(Fault::StopReading.into()).await.unwrap().id;
     http.clear_faults(Some(id)).await.unwrap();
     let error = http.clear_faults(Some(id)).await.unwrap_err().to_string();
     assert!(error.contains(&format!("there is no fault {id}")), "{error}");
@@ -53,13 +55,39 @@ async fn faults_are_set_listed_and_cleared() {
         (json!({"fault": "drop", "time": 1}), "unknown field `time`"),
         (json!({"fault": {"drop_after_sent": {"bytes": -1}}}), "invalid value"),
         (json!({"fault": {"refuse": {"error": {}}}}), "missing field `error`"),
-        (json!({"fault": "drop", "times": 0}), "nonzero"),
+        (json!({"fault": "drop", "times": 0}), "a nonzero number of times or the word always"),
+        (
+            json!({"fault": "drop", "times": "often"}),
+            "a nonzero number of times or the word always",
+        ),
         (json!({"fault": "drop", "connections": {"one": 99}}), "there is no connection 99"),
     ] {
-        let refused = http.request::<u64, _>("sim_set_fault", rpc_params![&wrong]).await;
+        let refused = http.request::<FaultStatus, _>("sim_set_fault", rpc_params![&wrong]).await;
         let error = refused.unwrap_err().to_string();
         assert!(error.contains(complaint), "{wrong}: {error}");
     }
+}
+
+/// A test that forgets a fault does not fail all tests after it.
+#[tokio::test]
+async fn a_fault_of_the_control_api_strikes_once_unless_it_says_how_often() {
+    let sim = sim();
+    let control = sim.serve_control(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let http = HttpClient::builder().build(format!("http://{}", control.address())).unwrap();
+    let bed = Bed::of(sim.clone(), connect(sim.connector()).await);
+    let refuse = json!({"refuse": {"method": "transact", "error": {"error": "busy"}}});
+    let once = json!({"fault": refuse});
+    let _: FaultStatus = http.request("sim_set_fault", rpc_params![once]).await.unwrap();
+    assert!(matches!(bed.add("a").await, CommitOutcome::Rejected(_)));
+    assert!(matches!(bed.add("a").await, CommitOutcome::Committed(_)));
+
+    let always = json!({"fault": refuse, "times": "always"});
+    let set: FaultStatus = http.request("sim_set_fault", rpc_params![always]).await.unwrap();
+    assert_eq!(set.rule.times, None);
+    for _ in 0..3 {
+        assert!(matches!(bed.add("b").await, CommitOutcome::Rejected(_)));
+    }
+    assert_eq!(http.faults().await.unwrap()[0].struck, 3);
 }
 
 #[tokio::test]

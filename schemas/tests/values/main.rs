@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod generated_nb;
+mod known;
 mod long_conditions;
 mod monitor_updates;
 mod ovn_schema;

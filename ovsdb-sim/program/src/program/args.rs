@@ -5,10 +5,35 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use ovsdb_sim::{Model, ServerRelease, TlsOptions};
 
 use super::daemon::Role;
+use super::name::ProgramName;
+
+/// First argument of a server that runs a command.
+const EXEC: &str = "exec";
+
+/// Usage of `ovsdb-sim exec`.
+const EXEC_USAGE: &str = "ovsdb-sim exec [OPTIONS] [DATABASE]... -- COMMAND [ARGUMENT]...";
+
+/// Description of `ovsdb-sim exec`.
+const EXEC_ABOUT: &str = "Run a command with a server of its own, which ends with it
+
+The command finds the server by the environment: OVSDB_SIM_REMOTE is the remote, and
+OVSDB_SIM_CONTROL the control API. OVN_NB_DB, OVN_SB_DB, OVN_IC_NB_DB and OVN_IC_SB_DB are the remote, too, if the
+server has the database; with Open_vSwitch, OVS_RUNDIR is the folder of the socket db.sock. Signals
+go to the command. The exit status is that of the command, or 128 and the number of the signal that
+has ended it; 126: it cannot be executed, 127: there is none. Command and server end when the parent
+process ends.";
+
+/// What to do, for a user who gave no options.
+pub(crate) const EXAMPLES: &str = "Examples:
+  A command with a Northbound database of its own:
+    ovsdb-sim exec -- ovn-nbctl show
+  A server with a control API, until Ctrl-C:
+    ovsdb-sim --listen punix:/tmp/nb.sock --control 127.0.0.1:8080";
 
 /// In-memory OVSDB server for tests and load
 ///
@@ -61,10 +86,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH")]
     pub(crate) unixctl: Option<PathBuf>,
 
-    /// Serve an empty database with the schema in this file (repeatable)
+    /// Serve an empty database with the schema in this file, or with this one (repeatable)
     ///
-    /// Without any database, OVN_Northbound is served.
-    #[arg(long, value_name = "FILE")]
+    /// Schemas with a name: northbound, southbound, vswitch, ic-northbound, ic-southbound, vtep, and
+    /// the names of their databases. Write ./NAME for a file of such a name. Without any database,
+    /// OVN_Northbound is served.
+    #[arg(long, value_name = "FILE|NAME")]
     pub(crate) schema: Vec<PathBuf>,
 
     /// Serve the database in this standalone database file, which is only read (repeatable)
@@ -74,6 +101,15 @@ pub(crate) struct Args {
     /// clustered database first: ovsdb-tool cluster-to-standalone.
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Vec<PathBuf>,
+
+    /// Insert the rows in this file of YAML or JSON (repeatable)
+    ///
+    /// The file has rows by table and name, with references by name:
+    /// `Logical_Switch: {sw0: {ports: [sw0-p1]}}`. DATABASE is OVN_Northbound or, if that is not
+    /// served, the first one by name. The control API's `sim_reset` returns to these rows by the
+    /// snapshot `start`.
+    #[arg(long, value_name = "[DATABASE=]FILE", conflicts_with_all = ["monitor", "config_file"])]
+    pub(crate) rows: Vec<String>,
 
     /// Append every transaction of a database to this file (repeatable, once per database)
     ///
@@ -121,6 +157,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "control")]
     pub(crate) control_token: Option<PathBuf>,
 
+    /// Take the place of a server that listens at the same socket
+    #[arg(long)]
+    pub(crate) replace_sockets: bool,
+
+    /// End when the parent process ends: the one that there is at the start, or this one
+    #[arg(
+        long,
+        value_name = "PID",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["detach", "monitor"]
+    )]
+    #[expect(clippy::option_option, reason = "an option whose value is optional")]
+    pub(crate) exit_with_parent: Option<Option<i32>>,
+
     /// Mebibytes that one connection may leave behind: locks, monitors, waiting transactions
     #[arg(long, value_name = "MIB", default_value = "64", value_parser = parse_mebibytes)]
     pub(crate) memory_per_connection: usize,
@@ -156,6 +207,10 @@ pub(crate) struct Args {
     /// Print the version
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
+
+    /// Command of `ovsdb-sim exec`
+    #[arg(skip)]
+    pub(crate) exec: Option<Vec<OsString>>,
 }
 
 /// Options of backups.
@@ -355,12 +410,45 @@ impl From<ModelArg> for Model {
 
 impl Args {
     /// Parses the arguments of a process.
-    pub(crate) fn parse_process() -> Result<Self, clap::Error> {
-        let arguments = std::env::args_os().map(normalize);
-        let matches = Self::command().try_get_matches_from(arguments)?;
+    pub(crate) fn parse_process(name: &ProgramName) -> Result<Self, clap::Error> {
+        let mut arguments: Vec<_> = std::env::args_os().collect();
+        let is_exec = !name.is_ovsdb_server() && arguments.get(1).is_some_and(|word| word == EXEC);
+        let mut parser = Self::command();
+        let mut command = None;
+        if is_exec {
+            arguments.remove(1);
+            parser = parser.override_usage(EXEC_USAGE).about(EXEC_ABOUT).long_about(EXEC_ABOUT);
+            if let Some(end) = arguments.iter().position(|word| word == "--") {
+                command = Some(arguments.split_off(end + 1));
+                arguments.pop();
+            }
+        } else if !name.is_ovsdb_server() {
+            parser = parser.after_help(EXAMPLES);
+        }
+        let matches = parser.clone().try_get_matches_from(arguments.into_iter().map(normalize))?;
         let mut args = Self::from_arg_matches(&matches)?;
         args.log.levels_before_file = levels_before_file(&matches);
+        if is_exec && !args.version {
+            args.exec = command.filter(|command| !command.is_empty());
+            let of_daemon = args.daemon.detach || args.daemon.monitor || args.run.is_some();
+            let problem = match &args.exec {
+                None => "exec needs a command after --",
+                Some(_) if of_daemon => "exec has neither --detach, --monitor nor --run",
+                Some(_) => return Ok(args),
+            };
+            return Err(parser.error(ErrorKind::MissingRequiredArgument, problem));
+        }
         Ok(args)
+    }
+
+    /// `true` if clients, or the owner, can connect to the server.
+    pub(crate) fn is_reachable(&self) -> bool {
+        !self.listen.is_empty()
+            || self.config_file.is_some()
+            || self.unixctl.is_some()
+            || self.control.is_some()
+            || self.run.is_some()
+            || self.exec.is_some()
     }
 
     /// Removes databases that are named before, with ovsdb-server's warning.

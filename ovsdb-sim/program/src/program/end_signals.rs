@@ -3,7 +3,10 @@
 use std::future::pending;
 
 use nix::libc;
+use nix::sys::signal::Signal as SentSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
 
 use super::signal_mask::SignalMask;
 use super::signal_text::describe_signal;
@@ -37,8 +40,9 @@ impl EndSignals {
         }
     }
 
-    /// Waits for one of the signals, and logs it as ovsdb-server does.
-    pub(crate) async fn wait(&mut self) {
+    /// Waits for one of the signals, and logs it: as a warning, as ovsdb-server does, or as what a
+    /// user wants.
+    pub(crate) async fn wait(&mut self, is_warning: bool) {
         let kind = tokio::select! {
             () = receive(&mut self.interrupt) => SignalKind::interrupt(),
             () = receive(&mut self.terminate) => SignalKind::terminate(),
@@ -46,7 +50,47 @@ impl EndSignals {
         };
         let signal = kind.as_raw_value();
         let text = describe_signal(signal);
-        tracing::warn!(target: "fatal_signal", "terminating with signal {signal} ({text})");
+        if is_warning {
+            tracing::warn!(target: "fatal_signal", "terminating with signal {signal} ({text})");
+        } else {
+            tracing::info!(target: "fatal_signal", "terminating with signal {signal} ({text})");
+        }
+    }
+}
+
+/// Signals that a command gets in the place of this process.
+#[derive(Debug)]
+pub(crate) struct Forwarded(Vec<(SentSignal, Signal)>);
+
+impl Forwarded {
+    /// Catches the signals from now on, but those that the process was started to ignore.
+    pub(crate) fn catch() -> Self {
+        let ignored = SignalMask::ignored();
+        let kinds = [
+            SentSignal::SIGINT,
+            SentSignal::SIGTERM,
+            SentSignal::SIGHUP,
+            SentSignal::SIGQUIT,
+            SentSignal::SIGUSR1,
+            SentSignal::SIGUSR2,
+        ];
+        let caught = kinds.into_iter().filter_map(|kind| {
+            let number = kind as i32;
+            let is_caught = !ignored.contains(number);
+            let stream = is_caught.then(|| signal(SignalKind::from_raw(number)).ok())??;
+            Some((kind, stream))
+        });
+        Self(caught.collect())
+    }
+
+    /// Sends each signal that comes to the channel, in tasks.
+    pub(crate) fn spawn(&mut self, tasks: &mut JoinSet<()>, to: &UnboundedSender<SentSignal>) {
+        for (kind, mut stream) in self.0.drain(..) {
+            let to = to.clone();
+            tasks.spawn(
+                async move { while stream.recv().await.is_some() && to.send(kind).is_ok() {} },
+            );
+        }
     }
 }
 

@@ -4,7 +4,9 @@
 
 mod config_file;
 mod daemon;
+mod exec;
 mod fail_over;
+mod for_tests;
 mod memory;
 mod passive_source;
 mod rbac;

@@ -25,7 +25,7 @@ fn ask(bed: &Bed, socket: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn wait_until(condition: impl Fn() -> bool, text: &str) {
+pub(super) fn wait_until(condition: impl Fn() -> bool, text: &str) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < TIMEOUT, "{text}");
