@@ -26,7 +26,7 @@ mod zones;
 pub use address::{Mac, Prefix};
 pub use answer::{Answer, QuestionError, Verdict};
 pub use arrival::Arrival;
-pub use northbound::{MachineRoute, Northbound, Northd, Note, RowRef};
+pub use northbound::{Conflict, MachineRoute, Northbound, Northd, Note, RowRef};
 pub use policy_match::{PolicyMatch, PolicyMatchError, PolicyPacket};
 pub use question::{Destination, Protocol, ProtocolError, Question, Sender};
 pub use resolve::NameError;

@@ -13,6 +13,7 @@ mod parser;
 mod symbol;
 mod tree;
 mod value_set;
+mod witness;
 
 pub(crate) use value_set::ValueSet;
 
@@ -67,6 +68,12 @@ impl Match {
     /// A port group of the match. Routers know no port groups. `None`: the match has no group.
     pub(crate) fn first_group<'a>(&self, names: &'a Names) -> Option<&'a str> {
         self.groups.first().map(|group| names.group_name(*group))
+    }
+
+    /// A packet that this match and another one match. `None`: none was found, although there may
+    /// be one.
+    pub(crate) fn common_packet(&self, other: &Self) -> Option<Packet> {
+        witness::common_packet(&self.expression, &other.expression)
     }
 
     /// `true` if a packet matches.

@@ -48,7 +48,7 @@ pub(crate) enum PortSet {
 }
 
 impl PortSet {
-    fn contains(&self, port: PortId) -> bool {
+    pub(super) fn contains(&self, port: PortId) -> bool {
         match self {
             Self::One(one) => *one == port,
             Self::Many(many) => many.binary_search(&port).is_ok(),

@@ -62,6 +62,11 @@ pub(crate) struct AclDecision<'a> {
 }
 
 impl Acl {
+    /// `true` if another ACL decides otherwise on a packet that both match.
+    pub(super) fn has_other_outcome(&self, other: &Self) -> bool {
+        Outcome::of(self) != Outcome::of(other)
+    }
+
     /// `true` if a switch with the port groups of the match has the ACL. A network function group
     /// needs a stateful ACL that allows.
     pub(super) fn is_valid(&self, is_stateful: bool) -> bool {

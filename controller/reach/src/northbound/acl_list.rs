@@ -71,6 +71,10 @@ impl SwitchAcls {
         Self { switch, lists, collected: OnceLock::new() }
     }
 
+    pub(super) fn lists(&self) -> &[Arc<AclList>] {
+        &self.lists
+    }
+
     fn is_stateful(&self) -> bool {
         self.lists.iter().any(|list| list.is_stateful)
     }

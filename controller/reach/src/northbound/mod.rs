@@ -7,6 +7,7 @@ mod backend_check;
 mod build;
 mod build_switches;
 mod check_source;
+mod conflict;
 mod dhcp;
 mod forwarding_group;
 mod id;
@@ -32,6 +33,7 @@ mod vip;
 mod virtual_router;
 
 pub(crate) use acl::{Acl, AclDecision, AclPlace};
+pub use conflict::Conflict;
 pub(crate) use dhcp::Hop;
 pub use dhcp::MachineRoute;
 pub(crate) use forwarding_group::ForwardingGroup;

@@ -80,6 +80,11 @@ impl Policies {
         Self(policies)
     }
 
+    /// All policies by falling priority.
+    pub(super) fn all(&self) -> &[Policy] {
+        &self.0
+    }
+
     /// The policy that decides on a packet in a chain, and another one of the same priority with
     /// another action. OVN leaves open which of the two counts.
     pub(crate) fn decide(
@@ -94,8 +99,28 @@ impl Policies {
         let first = matching.next()?;
         let contradiction = matching
             .take_while(|other| other.priority == first.priority)
-            .find(|other| other.action != first.action || other.mark != first.mark);
+            .find(|other| first.decides_otherwise(other));
         Some((first, contradiction))
+    }
+}
+
+impl Policy {
+    fn decides_otherwise(&self, other: &Self) -> bool {
+        other.action != self.action || other.mark != self.mark
+    }
+
+    /// `true` if a packet of a chain may meet both policies, and they decide otherwise.
+    pub(super) fn contradicts(&self, other: &Self) -> bool {
+        let is_same_chain = match (&self.chain, &other.chain) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        };
+        is_same_chain && self.decides_otherwise(other)
+    }
+
+    /// A packet that both policies match. `None`: none was found.
+    pub(super) fn common_packet(&self, other: &Self) -> Option<Packet> {
+        self.matches.common_packet(&other.matches)
     }
 }
 
