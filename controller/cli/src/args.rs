@@ -70,7 +70,8 @@ pub(super) enum Command {
     ///
     /// Exit status: 0 found, 2 the answer is the same at all moments that were asked, 1 error.
     Bisect(Box<Bisect>),
-    /// Judge manifests of Kube-OVN's VPCs and of their platform before anything is applied.
+    /// Judge manifests of Kube-OVN's VPCs and of their platform before anything is applied, or the
+    /// rows of any Northbound database.
     ///
     /// Exit status: 0 no error was found, 2 errors, with --strict also for warnings, 1 the
     /// manifests cannot be judged.

@@ -1,4 +1,5 @@
-//! `patchbay lint`: findings about manifests, before anything is applied.
+//! `patchbay lint`: findings about manifests, before anything is applied, and about the rows of
+//! databases.
 
 pub(crate) mod args;
 
@@ -7,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use patchbay_lint::{
-    ChartValues, Document, Facts, Finding, Findings, Sarif, Severity, lint as judge,
+    ChartValues, Document, Facts, Finding, Findings, Sarif, Severity, lint as judge, lint_rows,
 };
 use patchbay_model::printable::printable;
 use patchbay_reconcile::northbound::Northbound as _;
@@ -15,6 +16,7 @@ use patchbay_resources::manifests::{FieldLines, read_manifests_within};
 
 use super::args::Format;
 use super::console::Console;
+use super::databases::ZoneDatabase;
 use super::failure::Failure;
 use super::zones::open_remote;
 use args::{Lint, LintFormat};
@@ -27,6 +29,36 @@ const MAX_LINE_BYTES: usize = 2_000;
 
 /// Prints the findings. Returns `true` if none of them is an error.
 pub(super) async fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<bool, Failure> {
+    let findings = if arguments.paths.is_empty() {
+        lint_databases(arguments, console).await?
+    } else {
+        lint_manifests(arguments, console).await?
+    };
+    match arguments.output {
+        LintFormat::Text => console.write_long(|output| write_text(&findings, output))?,
+        LintFormat::Json => console.document(&Document::new(&findings), Format::Json)?,
+        LintFormat::Yaml => console.document(&Document::new(&findings), Format::Yaml)?,
+        LintFormat::Sarif => console.document(&Sarif::new(&findings), Format::Json)?,
+    }
+    let warnings = findings.count(Severity::Warning);
+    let is_strict = arguments.strict;
+    Ok(findings.count(Severity::Error) == 0 && !(is_strict && warnings > 0))
+}
+
+/// Judges the rows of databases, one zone after the other.
+async fn lint_databases(arguments: &Lint, console: &mut Console<'_>) -> Result<Findings, Failure> {
+    let keys = (&arguments.keys, arguments.limit);
+    let databases = arguments.databases.read(keys, console).await?;
+    let has_zones = databases.len() > 1;
+    let mut findings = Findings::default();
+    for ZoneDatabase { zone, snapshot } in &databases {
+        let zone = has_zones.then_some(zone.as_str());
+        findings.append(lint_rows(snapshot, zone, arguments.ovn));
+    }
+    Ok(findings)
+}
+
+async fn lint_manifests(arguments: &Lint, console: &mut Console<'_>) -> Result<Findings, Failure> {
     let mut input = Copied::new(&mut *console.input);
     let limit = arguments.manifest_limit.bytes();
     let inventory = read_manifests_within(&arguments.paths, &mut input, limit)?;
@@ -40,25 +72,21 @@ pub(super) async fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<
         node_interfaces: arguments.node_interfaces.iter().cloned().collect(),
         is_northd_stock: arguments.stock_northd,
     };
-    let northbound = match &arguments.nb {
-        Some(remote) => {
+    let northbound = match &arguments.databases.nb[..] {
+        [remote] => {
             let (keys, limit) = (&arguments.keys, arguments.limit);
             Some(open_remote(remote, keys, limit, console).await?.snapshot())
         }
-        None => None,
+        [] => None,
+        _ => {
+            let message = "manifests are compared with one database: --nb comes twice";
+            return Err(Failure::Arguments(message.to_owned()));
+        }
     };
     let mut findings = judge(&inventory, &facts, northbound.as_ref());
     let mut lines = FieldLines::new(text);
     findings.locate(|location, field| lines.line(location, field));
-    match arguments.output {
-        LintFormat::Text => console.write_long(|output| write_text(&findings, output))?,
-        LintFormat::Json => console.document(&Document::new(&findings), Format::Json)?,
-        LintFormat::Yaml => console.document(&Document::new(&findings), Format::Yaml)?,
-        LintFormat::Sarif => console.document(&Sarif::new(&findings), Format::Json)?,
-    }
-    let warnings = findings.count(Severity::Warning);
-    let is_strict = arguments.strict;
-    Ok(findings.count(Severity::Error) == 0 && !(is_strict && warnings > 0))
+    Ok(findings)
 }
 
 /// Reads the file of chart values.
@@ -101,6 +129,9 @@ fn write_text(findings: &Findings, output: &mut dyn Write) -> io::Result<()> {
             write_finding(finding, output)?;
         }
     }
+    for (rule, (_, count)) in &findings.omitted {
+        *counts.entry(rule).or_default() += count;
+    }
     for (rule, count) in counts {
         if let Some(more @ 1..) = count.checked_sub(MAX_FINDINGS_PER_RULE) {
             writeln!(output, "{more} more findings of rule {rule}")?;
@@ -119,9 +150,11 @@ fn write_finding(finding: &Finding, output: &mut dyn Write) -> io::Result<()> {
     let location = finding.location.as_ref();
     let location = location.map(|location| format!("{}:{}: ", location.file, location.line));
     let field = finding.field.as_ref().map(|field| format!(" {field}"));
+    let zone = finding.row.as_ref().and_then(|row| row.zone.as_ref());
+    let zone = zone.map(|zone| format!("zone {zone}: "));
     let line = format!(
         "{}{} {}: {}{}: {}",
-        location.unwrap_or_default(),
+        location.or(zone).unwrap_or_default(),
         finding.severity,
         finding.rule,
         finding.object,

@@ -17,6 +17,7 @@ mod completions;
 mod console;
 #[cfg(feature = "kubernetes")]
 mod crds;
+mod databases;
 mod demo;
 #[cfg(feature = "kubernetes")]
 mod deploy;

@@ -4,7 +4,7 @@ pub(crate) mod args;
 mod facts;
 mod path;
 mod routes;
-mod source;
+pub(crate) mod source;
 pub(crate) mod text;
 
 use std::fs;

@@ -1,8 +1,10 @@
 //! Findings as one JSON or YAML document.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::finding::{Finding, Findings, Severity};
+use crate::finding::{Finding, Findings, FoundRow, Severity};
 
 /// All findings, as JSON or YAML shows them.
 #[derive(Debug, Serialize)]
@@ -10,6 +12,9 @@ pub struct Document<'a> {
     findings: Vec<FindingDocument<'a>>,
     /// Number of findings that annotations leave out.
     silenced: usize,
+    /// Number of findings of each rule that are left out because there were too many.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    omitted: BTreeMap<&'a str, usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -23,6 +28,8 @@ struct FindingDocument<'a> {
     line: Option<u32>,
     message: &'a str,
     repair: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    row: Option<&'a FoundRow>,
 }
 
 impl<'a> Document<'a> {
@@ -31,6 +38,7 @@ impl<'a> Document<'a> {
         Self {
             findings: findings.findings.iter().map(Into::into).collect(),
             silenced: findings.silenced,
+            omitted: findings.omitted.iter().map(|(rule, (_, count))| (*rule, *count)).collect(),
         }
     }
 }
@@ -48,6 +56,7 @@ impl<'a> From<&'a Finding> for FindingDocument<'a> {
             line: location.map(|location| location.line),
             message: &finding.message,
             repair: &finding.repair,
+            row: finding.row.as_ref(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Findings: results of rules.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use patchbay_resources::manifests::SourceLocation;
@@ -46,6 +47,20 @@ pub struct Finding {
     pub message: String,
     /// Sentence: the correction.
     pub repair: String,
+    /// Row of a Northbound database. `None`: the finding is about an object of manifests.
+    pub row: Option<FoundRow>,
+}
+
+/// Row of a finding.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct FoundRow {
+    /// Zone of the database. `None`: the database is the only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Name of the table.
+    pub table: &'static str,
+    /// UUID of the row.
+    pub uuid: String,
 }
 
 /// Findings of all rules.
@@ -55,6 +70,9 @@ pub struct Findings {
     pub findings: Vec<Finding>,
     /// Number of findings that annotations of their objects leave out.
     pub silenced: usize,
+    /// Number of findings that are left out because there were too many of their rules, with the
+    /// severities of the rules.
+    pub omitted: BTreeMap<&'static str, (Severity, usize)>,
 }
 
 impl Findings {
@@ -68,9 +86,20 @@ impl Findings {
         }
     }
 
-    /// Number of findings of a severity.
+    /// Number of findings of a severity, with those that are left out because there were too many.
     pub fn count(&self, severity: Severity) -> usize {
         let findings = self.findings.iter();
+        let omitted = self.omitted.values().filter(|(own, _)| *own == severity);
         findings.filter(|one| one.severity == severity).count()
+            + omitted.map(|(_, count)| count).sum::<usize>()
+    }
+
+    /// Adds the findings of another database.
+    pub fn append(&mut self, other: Self) {
+        self.findings.extend(other.findings);
+        self.silenced += other.silenced;
+        for (rule, (severity, count)) in other.omitted {
+            self.omitted.entry(rule).or_insert((severity, 0)).1 += count;
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Findings about the manifests of Kube-OVN's virtual private clouds, before anything is applied.
+//! Findings about the manifests of Kube-OVN's virtual private clouds, before anything is applied, and
+//! about the rows of Northbound databases.
 //!
 //! ```text
 //! Inventory  objects of manifests      -> Cluster   objects with their references, indexed once
@@ -20,6 +21,7 @@ mod pods;
 mod policies;
 mod ranges;
 mod report;
+mod rows;
 mod rules;
 mod sarif;
 mod values;
@@ -29,7 +31,8 @@ use patchbay_resources::manifests::Inventory;
 
 pub use document::Document;
 pub use facts::Facts;
-pub use finding::{Finding, Findings, Severity};
+pub use finding::{Finding, Findings, FoundRow, Severity};
+pub use rows::{OvnRelease, ROW_RULES, RowRule, lint_rows};
 pub use rules::{RULES, Rule, Source};
 pub use sarif::Sarif;
 pub use values::{ChartValues, FlannelValues, KubeOvnValues, MultusValues, ValuesError};

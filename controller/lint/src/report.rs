@@ -1,5 +1,7 @@
 //! Collection of findings while the rules run.
 
+use std::collections::BTreeMap;
+
 use patchbay_resources::manifests::{
     InventoryKind, ObjectKey, RefusedObject, SourceLocation, Sourced,
 };
@@ -91,6 +93,7 @@ impl Report {
         Findings {
             findings: findings.into_iter().map(|(_, finding)| finding).collect(),
             silenced: self.silenced,
+            omitted: BTreeMap::new(),
         }
     }
 }
@@ -137,6 +140,7 @@ impl Draft<'_> {
             location: self.subject.location,
             message: message.into(),
             repair: repair.into(),
+            row: None,
         };
         self.report.findings.push((self.subject.position, finding));
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::finding::{Finding, Findings, Severity};
+use crate::rows::ROW_RULES;
 use crate::rules::RULES;
 
 /// Schema of the format.
@@ -107,10 +108,10 @@ struct LogicalLocation<'a> {
 impl<'a> Sarif<'a> {
     /// Log of these findings.
     pub fn new(findings: &'a Findings) -> Self {
-        let rules = RULES.iter().map(|rule| Descriptor {
-            id: rule.id,
-            short_description: Text { text: rule.condition.into() },
-            default_configuration: Configuration { level: rule.severity },
+        let rules = described_rules().map(|(id, severity, condition)| Descriptor {
+            id,
+            short_description: Text { text: condition.into() },
+            default_configuration: Configuration { level: severity },
         });
         let tool = Tool {
             driver: Driver {
@@ -139,12 +140,18 @@ impl<'a> From<&'a Finding> for SarifResult<'a> {
         };
         Self {
             rule_id: finding.rule,
-            rule_index: RULES.iter().position(|rule| rule.id == finding.rule),
+            rule_index: described_rules().position(|(id, ..)| id == finding.rule),
             level: finding.severity,
             message: Text { text: format!("{} {}", finding.message, finding.repair).into() },
             locations: [Location { physical_location, logical_locations: [logical] }],
         }
     }
+}
+
+/// Ids, severities and conditions of all rules.
+fn described_rules() -> impl Iterator<Item = (&'static str, Severity, &'static str)> {
+    let manifests = RULES.iter().map(|rule| (rule.id, rule.severity, rule.condition));
+    manifests.chain(ROW_RULES.iter().map(|rule| (rule.id, rule.severity, rule.condition)))
 }
 
 /// Path of a file as a relative or absolute reference of RFC 3986.

@@ -37,6 +37,7 @@ mod node_subnet_owners;
 pub mod object_kind;
 mod object_problem;
 mod objects;
+pub mod owner;
 mod pod;
 mod pod_addressing;
 mod pod_attachments;

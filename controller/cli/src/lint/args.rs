@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 use ipnet::IpNet;
+use patchbay_lint::OvnRelease;
 
+use crate::databases::DatabaseFlags;
 use crate::keys::Keys;
 use crate::manifest_limit::ManifestLimit;
 use crate::time_limit::TimeLimit;
@@ -13,16 +15,26 @@ use crate::time_limit::TimeLimit;
 #[derive(Debug, Args)]
 pub(crate) struct Lint {
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
-    /// Hidden entries of folders and symbolic links to other folders are skipped.
-    #[arg(short = 'f', long = "filename", value_name = "PATH", required = true, num_args = 1..)]
+    /// Hidden entries of folders and symbolic links to other folders are skipped. Without this flag,
+    /// the rows of the databases are judged.
+    #[arg(
+        short = 'f',
+        long = "filename",
+        value_name = "PATH",
+        num_args = 1..,
+        required_unless_present_any = ["nb", "file", "must_gather"],
+        conflicts_with_all = ["file", "must_gather", "ovn"]
+    )]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) databases: DatabaseFlags,
+    /// The release of the ovn-northd that reads the rows, such as 23.03: finds rows that it reads in
+    /// another way than newer or older ones.
+    #[arg(long, value_name = "RELEASE")]
+    pub(crate) ovn: Option<OvnRelease>,
     /// Chart values of the platform: a YAML file with the key `network`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "paths")]
     pub(crate) values: Option<PathBuf>,
-    /// The Northbound database of a cluster whose objects the manifests are, to compare its rows with
-    /// them: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT.
-    #[arg(long, value_name = "REMOTE")]
-    pub(crate) nb: Option<String>,
     /// Range of the API server's cluster IPs, at most one per IP family. Default: the ranges of
     /// `ServiceCIDR` objects.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]

@@ -218,7 +218,7 @@ pub(super) async fn read_databases(
 
 /// The Northbound databases of an archive, each with its zone and its member. Of two databases of a
 /// zone, the one with more rows is read: a collector may have copied a database that was starting.
-fn read_archive(
+pub(crate) fn read_archive(
     archive: &Path,
     console: &mut Console<'_>,
 ) -> Result<Vec<(Option<String>, String, Snapshot)>, Failure> {
@@ -329,7 +329,7 @@ fn warn_of_ignored_rows(database: &Northbound, console: &mut Console<'_>) -> Res
 
 /// The zone before a remote or path, and the rest. `None`: a name of a node does not stand before
 /// the first `=`.
-fn split_zone(text: &str) -> (Option<&str>, &str) {
+pub(crate) fn split_zone(text: &str) -> (Option<&str>, &str) {
     let is_name = |zone: &str| {
         let mut characters = zone.chars();
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');

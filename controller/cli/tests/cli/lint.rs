@@ -173,3 +173,34 @@ fn rows_of_a_server_are_compared_with_the_objects() {
     let missing = run("lint --timeout 1 --nb unix:/nonexistent", &files);
     assert_eq!((missing.code, &*missing.stdout), (Some(1), ""));
 }
+
+#[test]
+fn rows_of_a_server_or_file_are_judged_without_manifests() {
+    let server = RealServer::start([nb_schema()]);
+    for command in [
+        ["ls-add", "s", "", ""].as_slice(),
+        &["acl-add", "s", "to-lport", "1000", "ip4 & tcp", "drop"],
+    ] {
+        let words = command.iter().filter(|word| !word.is_empty());
+        assert!(nbctl(&server.remote()).args(words).status().unwrap().success());
+    }
+    let file = server.databases()[0].display().to_string();
+    let remote = server.remote();
+    for source in [["--nb", &remote], ["--file", &file]] {
+        let run: Run = patchbay().arg("lint").args(source).output().unwrap().into();
+        assert_eq!((run.code, &*run.stderr), (Some(2), ""), "{run:?}");
+        let line = "error NB1: ACL ip4 & tcp of Logical_Switch s: OVN cannot parse the match";
+        assert!(run.stdout.starts_with(line), "{}", run.stdout);
+        assert!(run.stdout.contains("\n    Write && and ||"), "{}", run.stdout);
+        assert!(run.stdout.ends_with("1 error, 0 warnings, 0 notes\n"), "{}", run.stdout);
+    }
+    // The zones of several databases are named.
+    let zones = [format!("n1={file}"), format!("n2={file}")];
+    let run: Run = patchbay()
+        .args(["lint", "--file", &zones[0], "--file", &zones[1]])
+        .output()
+        .unwrap()
+        .into();
+    assert!(run.stdout.starts_with("zone n1: error NB1: "), "{}", run.stdout);
+    assert!(run.stdout.contains("\nzone n2: error NB1: "), "{}", run.stdout);
+}

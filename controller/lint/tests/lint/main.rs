@@ -5,6 +5,7 @@
 mod docs;
 mod golden;
 mod northbound;
+mod rows;
 mod set;
 mod silence;
 mod table;

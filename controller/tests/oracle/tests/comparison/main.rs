@@ -7,6 +7,7 @@ mod features;
 mod flood;
 mod health_checks;
 mod linked;
+mod lint_rows;
 mod nat_rules;
 mod neighbors;
 mod northd;
