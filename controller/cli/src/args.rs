@@ -20,6 +20,7 @@ use super::names;
 use super::reach::args::Reach;
 use super::show::Show;
 use super::version::Version;
+use super::views::args::{Get, View, WatchRows};
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
 
@@ -63,6 +64,23 @@ pub(super) enum Command {
     /// Show the switches and routers of a Northbound database, as `ovn-nbctl show` prints them: of
     /// a server, or of a file at any moment of its history.
     Show(Show),
+    /// Show the static routes of a Northbound database: router, prefix, next hop, and the object for
+    /// which each exists.
+    Routes(Box<View>),
+    /// Show the policies of routers, in the order of their priorities.
+    Policies(Box<View>),
+    /// Show the ACLs of switches and port groups, in the order in which they are evaluated.
+    Acls(Box<View>),
+    /// Show the NAT rules of routers.
+    Nat(Box<View>),
+    /// Show the VIPs of load balancers with their backends.
+    Lbs(Box<View>),
+    /// Show the ports of switches and routers with their addresses, and the pods behind them.
+    Ports(Box<View>),
+    /// Show the rows of any table, or one of them with all columns, with names in place of UUIDs.
+    Get(Box<Get>),
+    /// Print the rows that change in a Northbound database as they commit, until Ctrl-C.
+    Watch(WatchRows),
     /// List the transactions of a database file with their times and comments, and the rows that
     /// each of them changed.
     History(History),

@@ -53,6 +53,7 @@ mod text;
 mod time_limit;
 mod unreadable;
 mod version;
+mod views;
 mod watch;
 mod zone_changes;
 mod zones;
@@ -74,6 +75,7 @@ use console::Console;
 use failure::Failure;
 use log_writer::{LogWriter, write_field};
 use output::Output;
+use views::{Kind, view};
 
 /// mimalloc, because planning allocates and frees millions of short strings.
 #[global_allocator]
@@ -153,6 +155,13 @@ fn start_log(command: Option<&Command>) {
             | Command::Reach(_)
             | Command::Lint(_)
             | Command::Show(_)
+            | Command::Routes(_)
+            | Command::Policies(_)
+            | Command::Acls(_)
+            | Command::Nat(_)
+            | Command::Lbs(_)
+            | Command::Ports(_)
+            | Command::Get(_)
             | Command::History(_)
             | Command::Bisect(_),
         ) => true,
@@ -202,6 +211,14 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Completions(arguments) => completions::completions(&arguments, console),
             Command::Version(arguments) => version::version(&arguments, console),
             Command::Show(arguments) => show::show(&arguments, console).await,
+            Command::Routes(arguments) => view(Kind::Routes, &arguments, console).await,
+            Command::Policies(arguments) => view(Kind::Policies, &arguments, console).await,
+            Command::Acls(arguments) => view(Kind::Acls, &arguments, console).await,
+            Command::Nat(arguments) => view(Kind::Nat, &arguments, console).await,
+            Command::Lbs(arguments) => view(Kind::LoadBalancers, &arguments, console).await,
+            Command::Ports(arguments) => view(Kind::Ports, &arguments, console).await,
+            Command::Get(arguments) => views::get(&arguments, console).await,
+            Command::Watch(arguments) => views::watch::watch(&arguments, console).await,
             Command::History(arguments) => history::history(&arguments, console),
             Command::Bisect(arguments) => {
                 let is_found = bisect::bisect(&arguments, console)?;

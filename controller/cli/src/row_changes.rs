@@ -56,6 +56,19 @@ struct Element {
     printed: String,
 }
 
+impl ChangedRow {
+    /// The elements that were added, by column, in the order of their texts.
+    pub(super) fn into_elements(self) -> BTreeMap<String, Vec<String>> {
+        let columns = self.columns.into_iter();
+        let sorted = |elements: Vec<Element>| {
+            let mut texts: Vec<_> = elements.into_iter().map(|element| element.plain).collect();
+            texts.sort();
+            texts
+        };
+        columns.map(|(column, change)| (column, sorted(change.new))).collect()
+    }
+}
+
 impl Kind {
     /// The character before a row that is inserted, changed or deleted.
     pub(super) fn sign(self) -> char {

@@ -26,6 +26,7 @@ mod server_failures;
 mod state;
 mod tls;
 mod unreadable;
+mod views;
 mod vpcs;
 mod watch;
 mod watching;
