@@ -7,8 +7,9 @@ use std::process::Command;
 use regex::Regex;
 
 /// Flags that the documents name and that belong to other programs.
-const FOREIGN_FLAGS: [(&str, &str); 3] = [
+const FOREIGN_FLAGS: [(&str, &str); 4] = [
     ("--enable-network-connect", "OVN-Kubernetes"),
+    ("--ovsdb-sim-update", "pytest"),
     ("--remote", "ovsdb-server"),
     ("--wait", "ovn-nbctl"),
 ];
@@ -101,6 +102,8 @@ impl Program {
         }
         arguments
             .iter()
+            // Behind it is a command of another program.
+            .take_while(|word| *word != "--")
             .filter(|word| word.starts_with('-') && word.len() > 1)
             .map(|word| word.split_once('=').map_or(word.as_str(), |(flag, _)| flag))
             .find(|flag| !flags.contains(*flag))
