@@ -3,11 +3,13 @@
 //!
 //! The commands are in the `*.cmds` files beside this one; see [`session`] for their form. Each
 //! list runs with the programs and the ovsdb-server of the installed release and with those of
-//! Debian trixie. [`libovsdb`] compares a client in Go, with `scripts/test --all`.
+//! Debian trixie. [`libovsdb`] compares a client in Go, and [`packages`] runs
+//! the tests of the packages for Python and Go, both with `scripts/test --all`.
 
 mod libovsdb;
 #[path = "../nbctl/normal.rs"]
 mod normal;
+mod packages;
 #[path = "../nbctl/script.rs"]
 mod script;
 mod server;

@@ -1,0 +1,3 @@
+module patchbay.example/ovsdbsim
+
+go 1.22
