@@ -21,7 +21,7 @@ const ROUTES: &[Column] = &[
     Column::new("PREFIX"),
     Column::new("NEXT HOP"),
     Column::new("PORT"),
-    Column::new("TABLE"),
+    Column::new("ROUTE TABLE"),
     Column::wide("POLICY"),
     Column::wide("BFD"),
 ];

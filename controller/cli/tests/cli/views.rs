@@ -145,6 +145,10 @@ fn a_row_has_names_in_place_of_uuids() {
     assert_eq!(json["apiVersion"], "patchbay/v1");
     assert_eq!(json["items"][0]["owner"]["name"], "shop/web");
     assert_eq!(json["items"][0]["vip"], "10.0.0.100:80");
+    let json = view(&server, "routes -o json").succeeded();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["items"][0]["table"], "Logical_Router_Static_Route");
+    assert_eq!(json["items"][0]["route_table"], "");
 }
 
 #[test]
@@ -155,7 +159,7 @@ fn show_names_owners_unless_it_is_plain() {
     assert!(text.contains("(neutron-1) (aka office)\n"), "{text}");
     let plain = view(&server, "show --plain").succeeded();
     let without = text.lines().map(|line| line.split("  # ").next().unwrap());
-    assert_eq!(plain, without.map(|line| format!("{line}\n")).collect::<String>());
+    assert_eq!(plain, without.collect::<Vec<_>>().join("\n") + "\n");
 }
 
 #[test]
