@@ -19,6 +19,7 @@ use super::lint::args::Lint;
 use super::names;
 use super::reach::args::Reach;
 use super::show::Show;
+use super::snapshot::Snapshot;
 use super::version::Version;
 use super::views::args::{Get, View, WatchRows};
 #[cfg(feature = "kubernetes")]
@@ -81,6 +82,11 @@ pub(super) enum Command {
     Get(Box<Get>),
     /// Print the rows that change in a Northbound database as they commit, until Ctrl-C.
     Watch(WatchRows),
+    /// Print all rows of a Northbound database with names in place of UUIDs, a text that is equal
+    /// for databases with equal content, or compare it with a file.
+    ///
+    /// Exit status of --check: 0 no difference, 2 differences, 1 error.
+    Snapshot(Snapshot),
     /// List the transactions of a database file with their times and comments, and the rows that
     /// each of them changed.
     History(History),

@@ -38,6 +38,7 @@ mod manifest_limit;
 mod moment;
 #[cfg(feature = "kubernetes")]
 mod names;
+mod one_database;
 mod output;
 mod plan;
 mod prune;
@@ -47,6 +48,7 @@ mod row_changes;
 #[cfg(feature = "kubernetes")]
 mod run;
 mod show;
+mod snapshot;
 mod state;
 mod stop;
 mod text;
@@ -162,6 +164,7 @@ fn start_log(command: Option<&Command>) {
             | Command::Lbs(_)
             | Command::Ports(_)
             | Command::Get(_)
+            | Command::Snapshot(_)
             | Command::History(_)
             | Command::Bisect(_),
         ) => true,
@@ -219,6 +222,10 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Ports(arguments) => view(Kind::Ports, &arguments, console).await,
             Command::Get(arguments) => views::get(&arguments, console).await,
             Command::Watch(arguments) => views::watch::watch(&arguments, console).await,
+            Command::Snapshot(arguments) => {
+                let is_equal = snapshot::snapshot(&arguments, console).await?;
+                return Ok(ExitCode::from(if is_equal { 0 } else { EXIT_CHANGES }));
+            }
             Command::History(arguments) => history::history(&arguments, console),
             Command::Bisect(arguments) => {
                 let is_found = bisect::bisect(&arguments, console)?;

@@ -2,22 +2,16 @@
 //! them.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use patchbay_engine::db::Snapshot;
 use patchbay_model::owner::Owner;
 use patchbay_model::printable::printable;
 use patchbay_nbctl_text::{Release, RenderError, show as show_all, show_named};
-use patchbay_reconcile::northbound::Northbound as _;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::files::read_file;
-use super::keys::Keys;
-use super::moment::Moment;
-use super::time_limit::TimeLimit;
-use super::zones::open_remote;
+use super::one_database::OneDatabase;
 
 /// Tables whose rows `ovn-nbctl show` names.
 const NAMED_TABLES: [&str; 4] =
@@ -26,44 +20,21 @@ const NAMED_TABLES: [&str; 4] =
 const MAX_OWNER_BYTES: usize = 200;
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("database").args(["nb", "file"]).required(true))]
+#[command(group = ArgGroup::new("database").required(true).multiple(false))]
 pub(super) struct Show {
     /// Name or UUID of a switch or router. Default: all.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The Northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several remotes,
-    /// separated by commas.
-    #[arg(long, value_name = "REMOTE")]
-    nb: Option<String>,
-    /// A database file of a standalone database or of a member of a clustered database, as it is or
-    /// packed with gzip or xz. It is only read.
-    #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// The moment in the history of the file: the number of a record, or a time such as
-    /// 2026-11-29T03:00:00Z. Default: its end.
-    #[arg(long, value_name = "MOMENT", requires = "file")]
-    at: Option<Moment>,
     /// Print nothing that `ovn-nbctl show` does not print: no names of pods and networks.
     #[arg(long)]
     plain: bool,
     #[command(flatten)]
-    limit: TimeLimit,
-    #[command(flatten)]
-    keys: Keys,
+    database: OneDatabase,
 }
 
 /// Prints the switches and routers.
 pub(super) async fn show(arguments: &Show, console: &mut Console<'_>) -> Result<(), Failure> {
-    let (place, snapshot) = match (&arguments.file, &arguments.nb) {
-        (Some(file), _) => (file.display().to_string(), read_file(file, arguments.at, console)?),
-        (None, Some(remote)) => {
-            let opened = open_remote(remote, &arguments.keys, arguments.limit, console).await?;
-            (remote.clone(), opened.snapshot())
-        }
-        (None, None) => {
-            return Err(Failure::Arguments("one of --nb and --file is required".to_owned()));
-        }
-    };
+    let (place, snapshot) = arguments.database.read(console).await?;
     let release = Release::of_schema(snapshot.schema());
     let text = match &arguments.name {
         Some(name) => show_named(&snapshot, name, release),

@@ -23,6 +23,7 @@ mod reach;
 mod refused;
 mod server;
 mod server_failures;
+mod snapshot;
 mod state;
 mod tls;
 mod unreadable;
