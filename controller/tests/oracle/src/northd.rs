@@ -38,7 +38,7 @@ impl Northd {
             .expect("an installed program starts");
         let northd = Self { child, folder };
         let mut sync = release.command("ovn-nbctl");
-        sync.args([&format!("--db={remote}"), "--timeout=60", "--wait=sb", "sync"]);
+        sync.args([&format!("--db={remote}"), "--timeout=300", "--wait=sb", "sync"]);
         let output = sync.output().expect("an installed program starts");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}{}", northd.log());

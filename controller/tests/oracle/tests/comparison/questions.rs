@@ -118,3 +118,25 @@ fn questions_about_vpcs_of_random_tenants_have_the_answers_of_ovn() {
         assert_equal(&ask_vpcs(&release, 100, &mut Random::new(SEED), |_, _| {}));
     }
 }
+
+/// Seeds, each with a number of tenants: 5,000 together. They take an hour.
+const TENANTS: [(u64, usize); 2] = [(SEED + 2, 600), (SEED + 1, 4_400)];
+
+#[test]
+#[ignore = "takes long: scripts/test --all"]
+fn questions_about_vpcs_of_5000_random_tenants_have_the_answers_of_ovn() {
+    let Some(release) = Release::newest() else {
+        return;
+    };
+    for (seed, count) in TENANTS {
+        let mut printed = 0;
+        let report = |count, tally: &Tally| {
+            println!("{count} tenants: {}", tally.summary());
+            for wrong in &tally.wrong[printed..] {
+                println!("{wrong}\n");
+            }
+            printed = tally.wrong.len();
+        };
+        assert_equal(&ask_vpcs(&release, count, &mut Random::new(seed), report));
+    }
+}
