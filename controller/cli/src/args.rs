@@ -310,6 +310,21 @@ pub(super) enum Explained {
     /// An `OvnFip`.
     #[value(aliases = ["ofip", "ovn-fip", "ovn-fips", "ovnfip"])]
     Fip,
+    /// A `SwitchLBRule`.
+    #[value(aliases = ["slr", "switch-lb-rule", "switch-lb-rules"])]
+    Switchlbrule,
+    /// A `RouterLBRule`.
+    #[value(aliases = ["rlr", "router-lb-rule", "router-lb-rules"])]
+    Routerlbrule,
+    /// A `SecurityGroup` of Kube-OVN.
+    #[value(aliases = ["sg", "security-group", "security-groups"])]
+    Securitygroup,
+    /// A Vip of Kube-OVN.
+    #[value(aliases = ["vips"])]
+    Vip,
+    /// An `IPPool` of Kube-OVN.
+    #[value(aliases = ["ippools"])]
+    Ippool,
     /// The IP of a pod's port in a Subnet of Kube-OVN.
     #[value(aliases = ["ips"])]
     Ip,

@@ -161,13 +161,7 @@ fn lint_only(inventory: &Inventory) -> Option<String> {
     fn named<T: InventoryKind>(objects: &Objects<T>) -> Option<String> {
         counted(T::KIND, objects.iter().map(|(key, _)| key.to_string()))
     }
-    let kinds = [
-        named(&inventory.ip_pools),
-        named(&inventory.security_groups),
-        named(&inventory.vips),
-        named(&inventory.vpc_dnses),
-        named(&inventory.vpc_nat_gateways),
-    ];
+    let kinds = [named(&inventory.vpc_dnses), named(&inventory.vpc_nat_gateways)];
     let kinds: Vec<String> = kinds.into_iter().flatten().collect();
     let names = (!kinds.is_empty()).then(|| kinds.join(", "))?;
     Some(format!("{KUBE_OVN_GROUP} {names}: ignored, because only lint reads such objects"))

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use patchbay_model::names::{cudn_network, network_in_rows, udn_network};
 use patchbay_model::{CniConfig, object_kind};
-use patchbay_resources::conversion::{node, pod};
+use patchbay_resources::conversion::{machine_name, node, pod};
 use patchbay_resources::manifests::{InventoryKind, Objects};
 use patchbay_resources::object::kube_ovn::{
-    OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, RouterLBRule, SecurityGroup, Subnet, Vpc,
+    IPPool, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, RouterLBRule, SecurityGroup, Subnet, Vip, Vpc,
 };
 use patchbay_resources::object::{AdminNetworkPolicy, BaselineAdminNetworkPolicy, Object as _};
 use patchbay_rows::ObjectName;
@@ -36,6 +36,8 @@ impl Cluster {
         add(&mut names, OvnFip::KIND, &inventory.ovn_fips);
         add(&mut names, RouterLBRule::KIND, &inventory.router_lb_rules);
         add(&mut names, SecurityGroup::KIND, &inventory.security_groups);
+        add(&mut names, Vip::KIND, &inventory.vips);
+        add(&mut names, IPPool::KIND, &inventory.ip_pools);
         add(&mut names, AdminNetworkPolicy::KIND, &inventory.admin_network_policies);
         let baselines = &inventory.baseline_admin_network_policies;
         add(&mut names, BaselineAdminNetworkPolicy::KIND, baselines);
@@ -48,6 +50,13 @@ impl Cluster {
             let machine = pod.machine.as_ref()?;
             let name = format!("{}/{}", pod.key.namespace, machine.name);
             Some(ObjectName::new(object_kind::VIRTUAL_MACHINE, name))
+        });
+        names.extend(machines);
+        // Ports in subnets of VPCs name the virtual machine in place of its pods.
+        let machines = inventory.pods.iter().filter_map(|(key, sourced)| {
+            let machine = machine_name(&sourced.object)?;
+            let namespace = key.namespace.as_deref().unwrap_or_default();
+            Some(ObjectName::new(object_kind::POD, format!("{namespace}/{machine}")))
         });
         names.extend(machines);
         let ids = inventory.nodes.iter().filter_map(|(_, sourced)| {

@@ -33,7 +33,7 @@ pub use pod::pod;
 pub use policy::{multi_network_policy, network_policy};
 pub use route_advertisement::route_advertisement;
 pub use service::{endpoint_slice, network_service};
-pub use vpc::{port_requests, vpc, vpc_node, vpc_scene};
+pub use vpc::{machine_name, port_requests, read_addresses, vpc, vpc_node, vpc_scene};
 
 /// Key of a network attachment definition.
 pub fn nad_key(nad: &NetworkAttachmentDefinition) -> NadKey {

@@ -88,6 +88,8 @@ impl Capability for Vpcs {
             VpcCell::Nat(key) => part(Part::Nat(key.clone())),
             VpcCell::RouterRule(name) => part(Part::RouterRule(name.clone())),
             VpcCell::Group(name) => part(Part::Group(name.clone())),
+            VpcCell::VirtualIp(name) => part(Part::VirtualIp(name.clone())),
+            VpcCell::IpPool(name) => part(Part::IpPool(name.clone())),
             VpcCell::Port(name) => part(Part::Port(name.clone())),
         }
     }
@@ -100,6 +102,8 @@ impl Capability for Vpcs {
             Part::Nat(key) => inputs.nats.contains_key(key),
             Part::RouterRule(name) => inputs.router_rules.contains_key(name),
             Part::Group(name) => inputs.groups.contains_key(name),
+            Part::VirtualIp(name) => inputs.virtual_ips.contains_key(name),
+            Part::IpPool(name) => inputs.ip_pools.contains_key(name),
             Part::Port(name) => inputs.ports.contains_key(name),
         }
     }
@@ -147,6 +151,18 @@ impl Capability for Vpcs {
                 let inputs = reader.read(&VpcCell::Group(name.clone()));
                 if let Some(group) = inputs.groups.get(name) {
                     rows::group::put(self, (part, name), group, reader, rows);
+                }
+            }
+            Part::VirtualIp(name) => {
+                let inputs = reader.read(&VpcCell::VirtualIp(name.clone()));
+                if let Some(virtual_ip) = inputs.virtual_ips.get(name) {
+                    rows::port::put_virtual_ip(self, (part, name), virtual_ip, rows);
+                }
+            }
+            Part::IpPool(name) => {
+                let inputs = reader.read(&VpcCell::IpPool(name.clone()));
+                if let Some(pool) = inputs.ip_pools.get(name) {
+                    rows::ip_pool::put(self, (part, name), pool, rows);
                 }
             }
             Part::Port(name) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use patchbay_model::vpc::{
     BalancerKind, NatKey, StaticRoute, VpcScene, VpcVips, WiredBalancer, WiredEip, WiredGroup,
-    WiredNat, WiredPort, WiredRouter, WiredSubnet, shared_vips,
+    WiredIpPool, WiredNat, WiredPort, WiredRouter, WiredSubnet, WiredVirtualIp, shared_vips,
 };
 use patchbay_rows::{Inputs, changed_keys};
 
@@ -23,6 +23,9 @@ pub struct ZoneVpcs {
     pub(super) balanced: OrdMap<Arc<str>, Arc<VpcVips>>,
     pub(super) router_rules: OrdMap<Arc<str>, Arc<WiredBalancer>>,
     pub(super) groups: OrdMap<Arc<str>, Arc<WiredGroup>>,
+    pub(super) virtual_ips: OrdMap<Arc<str>, Arc<WiredVirtualIp>>,
+    /// Pools with address sets.
+    pub(super) ip_pools: OrdMap<Arc<str>, Arc<WiredIpPool>>,
     pub(super) ports: OrdMap<Arc<str>, Arc<WiredPort>>,
     /// `true`: objects may be missing, so that no row goes.
     is_incomplete: bool,
@@ -47,6 +50,10 @@ pub enum VpcCell {
     RouterRule(Arc<str>),
     /// Security group.
     Group(Arc<str>),
+    /// Virtual address.
+    VirtualIp(Arc<str>),
+    /// Pool of addresses.
+    IpPool(Arc<str>),
     /// Port of a pod.
     Port(Arc<str>),
 }
@@ -56,7 +63,7 @@ impl ZoneVpcs {
     /// cannot be read.
     pub fn new(scene: &VpcScene, is_incomplete: bool) -> Self {
         let rules = scene.rules();
-        let balanced = shared_vips(&rules.balancers).into_iter();
+        let balanced = shared_vips(scene, &rules.balancers).into_iter();
         let of_routers = rules.balancers.into_iter().filter_map(|(key, balancer)| {
             let is_at_router = key.kind == BalancerKind::RouterRule;
             Some((key.name, Arc::new(balancer.ok().filter(|_| is_at_router)?)))
@@ -82,6 +89,17 @@ impl ZoneVpcs {
                 .groups()
                 .into_iter()
                 .filter_map(|(name, group)| Some((name, Arc::new(group.ok()?))))
+                .collect(),
+            virtual_ips: scene
+                .wired_virtual_ips()
+                .into_iter()
+                .map(|(name, virtual_ip)| (name, Arc::new(virtual_ip)))
+                .collect(),
+            ip_pools: scene
+                .ip_pools()
+                .into_iter()
+                .filter_map(|(name, pool)| Some((name, Arc::new(pool.ok()?))))
+                .filter(|(_, pool)| pool.has_address_set)
                 .collect(),
             ports: scene
                 .wired_ports()
@@ -144,6 +162,12 @@ impl Inputs for ZoneVpcs {
         }
         for name in changed_keys(&earlier.groups, &self.groups) {
             changed(VpcCell::Group(name.clone()));
+        }
+        for name in changed_keys(&earlier.virtual_ips, &self.virtual_ips) {
+            changed(VpcCell::VirtualIp(name.clone()));
+        }
+        for name in changed_keys(&earlier.ip_pools, &self.ip_pools) {
+            changed(VpcCell::IpPool(name.clone()));
         }
         for name in changed_keys(&earlier.ports, &self.ports) {
             changed(VpcCell::Port(name.clone()));

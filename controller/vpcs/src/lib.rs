@@ -9,6 +9,8 @@
 //! rule       NAT, or a load balancer of the router
 //! RouterLBRule  load balancers of the router, one for each protocol
 //! SecurityGroup port group with its ACLs, two address sets
+//! IPPool     address set
+//! Vip        port that machines have in turn
 //! IP         port of a pod
 //! ```
 //!

@@ -25,6 +25,10 @@ pub enum Part {
     RouterRule(Arc<str>),
     /// `SecurityGroup`.
     Group(Arc<str>),
+    /// `Vip`.
+    VirtualIp(Arc<str>),
+    /// `IPPool`.
+    IpPool(Arc<str>),
     /// `IP` of a pod.
     Port(Arc<str>),
 }
@@ -39,6 +43,8 @@ impl Part {
             Self::Nat(key) => key.kind.as_str(),
             Self::RouterRule(_) => BalancerKind::RouterRule.as_str(),
             Self::Group(_) => "SecurityGroup",
+            Self::VirtualIp(_) => "Vip",
+            Self::IpPool(_) => "IPPool",
             Self::Port(_) => "IP",
         }
     }
@@ -51,6 +57,8 @@ impl Part {
             | Self::Eip(name)
             | Self::RouterRule(name)
             | Self::Group(name)
+            | Self::VirtualIp(name)
+            | Self::IpPool(name)
             | Self::Port(name) => name,
             Self::Nat(key) => &key.name,
         }
@@ -70,6 +78,8 @@ impl Part {
             "Subnet" => Self::Subnet(name),
             "OvnEip" => Self::Eip(name),
             "IP" => Self::Port(name),
+            "IPPool" => Self::IpPool(name),
+            "Vip" => Self::VirtualIp(name),
             "SecurityGroup" => Self::Group(name),
             "RouterLBRule" => Self::RouterRule(name),
             _ => {

@@ -14,14 +14,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_rows::{Holding, Identity, Layout, Owner, Phase, Phases, RowView, Table, table_row};
 use patchbay_schemas::nb::{
     Acl, AclAction, AclDirection, AclSeverity, AddressSet, DhcpOptions, GatewayChassis,
-    LoadBalancer, LogicalRouter, LogicalRouterPolicy, LogicalRouterPolicyAction, LogicalRouterPort,
-    LogicalRouterStaticRoute, LogicalSwitch, LogicalSwitchPort, Nat, NatType, PortGroup,
+    LoadBalancer, LoadBalancerHealthCheck, LogicalRouter, LogicalRouterPolicy,
+    LogicalRouterPolicyAction, LogicalRouterPort, LogicalRouterStaticRoute, LogicalSwitch,
+    LogicalSwitchPort, Nat, NatType, PortGroup,
 };
 use patchbay_schemas::typed::Field;
 use smol_str::SmolStr;
 
 use super::part::Part;
 
+/// Options and external ids of a switch port that go if they are not wanted.
+const OWN_PORT_KEYS: &[&str] = &[
+    "network_name",
+    "nat-addresses",
+    "ipv4_network",
+    "ipv6_network",
+    "arp_proxy",
+    "virtual-parents",
+    "vips",
+    "attach-vips",
+];
 /// Phase in which policies and ACLs come and change.
 const GUARD: Phase = Phase(0);
 /// Phase in which all other rows come, change and go.
@@ -174,6 +186,7 @@ table_row! {
         name: SmolStr,
         protocol: Option<SmolStr>,
         vips: BTreeMap<String, String>,
+        ip_port_mappings: BTreeMap<String, String>,
         selection_fields: BTreeSet<String>,
         options: BTreeMap<String, String>,
         external_ids: BTreeMap<String, String>,
@@ -196,6 +209,7 @@ pub(super) struct Tables {
     pub(super) nats: Table<NatTableRow>,
     pub(super) balancers: Table<BalancerRow>,
     pub(super) vpc_balancers: Table<VpcBalancerRow>,
+    pub(super) health_checks: Table<LoadBalancerHealthCheck>,
     pub(super) address_sets: Table<AddressSet>,
     pub(super) ports_of_router: Holding,
     pub(super) routes_of_router: Holding,
@@ -206,6 +220,7 @@ pub(super) struct Tables {
     pub(super) ports_of_switch: Holding,
     pub(super) balancers_of_switch: Holding,
     pub(super) rules_of_switch: Holding,
+    pub(super) checks_of_balancer: Holding,
     pub(super) acls_of_switch: Holding,
     pub(super) acls_of_group: Holding,
     pub(super) ports_of_group: Holding,
@@ -249,7 +264,7 @@ impl Tables {
         let switch_ports = layout
             .table(by_name)
             .shared()
-            .own_keys(&["network_name", "nat-addresses", "ipv4_network", "ipv6_network"])
+            .own_keys(OWN_PORT_KEYS)
             .own_columns(&["tag", "port_security"])
             .owned_by(owner)
             .phases(phases)
@@ -271,10 +286,12 @@ impl Tables {
         let vpc_balancers = layout
             .table(by_name)
             .shared()
-            .own_columns(&["vips"])
+            .own_columns(&["vips", "ip_port_mappings"])
             .owned_by(owner_of_vpc)
             .phases(phases)
             .declare();
+        let health_checks =
+            layout.table(Identity::InHolder(&["vip"])).owned_by(owner).phases(phases).declare();
         let address_sets = layout
             .table(by_name)
             .owned_by(owner)
@@ -301,6 +318,11 @@ impl Tables {
                 switches,
                 column(LogicalSwitch::LOAD_BALANCER),
                 vpc_balancers,
+            ),
+            checks_of_balancer: layout.holding(
+                vpc_balancers,
+                column(LoadBalancer::HEALTH_CHECK),
+                health_checks,
             ),
             rules_of_switch: layout.holding(
                 switches,
@@ -334,6 +356,7 @@ impl Tables {
             nats,
             balancers,
             vpc_balancers,
+            health_checks,
             address_sets,
         }
     }

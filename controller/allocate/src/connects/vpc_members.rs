@@ -41,8 +41,18 @@ struct Selected<'a> {
     problems: Vec<(NadKey, String)>,
 }
 
+/// `true` if a connect selects subnets of VPCs.
+fn selects_vpcs(inventory: &Inventory) -> bool {
+    let connects = inventory.cluster_network_connects.iter();
+    let mut selectors = connects.flat_map(|(_, connect)| &connect.object.spec.network_selectors);
+    selectors.any(|one| one.network_attachment_definition_selector.is_some())
+}
+
 /// Gives the VPCs that connects select an id, which no network has: an annotation of the VPC.
 pub fn assign_vpc_ids(inventory: &mut Inventory, networks: &Networks) {
+    if !selects_vpcs(inventory) {
+        return;
+    }
     let scene = vpc_scene(inventory);
     let mut names = BTreeSet::new();
     for (_, connect) in inventory.cluster_network_connects.iter() {
@@ -90,16 +100,12 @@ fn annotated_id(vpc: &kube_ovn::Vpc) -> Option<NetworkId> {
 impl VpcMembers {
     /// VPCs that the connects of an inventory select. Those without an id are left out.
     pub fn of(inventory: &Inventory) -> Self {
-        let connects = || inventory.cluster_network_connects.iter();
-        let selects = |connect: &ClusterNetworkConnect| {
-            let mut selectors = connect.spec.network_selectors.iter();
-            selectors.any(|one| one.network_attachment_definition_selector.is_some())
-        };
-        if !connects().any(|(_, connect)| selects(&connect.object)) {
+        if !selects_vpcs(inventory) {
             return Self::default();
         }
         let scene = vpc_scene(inventory);
-        let of_connects = connects().map(|(key, connect)| {
+        let connects = inventory.cluster_network_connects.iter();
+        let of_connects = connects.map(|(key, connect)| {
             let Selected { subnets, mut problems } =
                 Selected::of(&connect.object, inventory, &scene);
             let mut vpcs = BTreeMap::new();

@@ -1,9 +1,10 @@
 //! Addresses of external ports, external addresses and ports of pods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use patchbay_model::vpc::{EipKind, PortRequest, VpcScene};
+use patchbay_model::vpc::{AddressSource, EipKind, PortRequest, VpcScene, VpcSubnet};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin};
 use patchbay_resources::object::kube_ovn::{IP, OvnEip};
 
@@ -14,8 +15,11 @@ use super::claims::{Claim, Pools, allocate as allocate_claims};
 pub(super) struct Allocated {
     /// Claims of external addresses, by name.
     pub(super) eips: BTreeMap<Arc<str>, EipClaim>,
-    /// Claims of ports, by name, each with its request. `None`: the addresses are reserved.
-    pub(super) ports: BTreeMap<Arc<str>, (Claim, Option<PortRequest>)>,
+    /// Claims of ports, by name, each with its requests: those of all pods of a virtual machine. None:
+    /// the addresses are reserved.
+    pub(super) ports: BTreeMap<Arc<str>, (Claim, Vec<PortRequest>)>,
+    /// Claims of virtual addresses, by name.
+    pub(super) virtual_ips: BTreeMap<Arc<str>, Claim>,
     pub(super) pools: Pools,
 }
 
@@ -34,14 +38,17 @@ pub(super) struct EipClaim {
 pub(super) fn allocate(inventory: &mut Inventory, scene: &VpcScene) -> Allocated {
     let eips = eip_claims(inventory, scene);
     let ports = port_claims(inventory, scene);
+    let virtual_ips = virtual_ip_claims(scene);
     let mut ordered: Vec<(&Arc<str>, &EipClaim)> = eips.iter().collect();
     ordered.sort_by_key(|(_, eip)| eip.position);
     let eip_names: Vec<Arc<str>> = ordered.iter().map(|(name, _)| (*name).clone()).collect();
     let of_eips = ordered.iter().map(|(_, eip)| eip.claim.clone());
     let of_ports = ports.iter().map(|(_, claim, _)| claim.clone());
-    let mut claims: Vec<Claim> = of_eips.chain(of_ports).collect();
+    let of_virtual_ips = virtual_ips.iter().map(|(_, claim)| claim.clone());
+    let mut claims: Vec<Claim> = of_eips.chain(of_ports).chain(of_virtual_ips).collect();
     let mut pools = Pools::new(scene);
     allocate_claims(&mut claims, &mut pools);
+    let of_virtual_ips = claims.split_off(eip_names.len() + ports.len());
     let of_ports = claims.split_off(eip_names.len());
     let eip_claims: BTreeMap<Arc<str>, Claim> = eip_names.into_iter().zip(claims).collect();
     let eips = eips.into_iter().map(|(name, eip)| {
@@ -51,13 +58,18 @@ pub(super) fn allocate(inventory: &mut Inventory, scene: &VpcScene) -> Allocated
     let ports = ports.into_iter().zip(of_ports);
     Allocated {
         eips: eips.collect(),
-        ports: ports.map(|((name, _, request), claim)| (name, (claim, request))).collect(),
+        ports: ports.map(|((name, _, requests), claim)| (name, (claim, requests))).collect(),
+        virtual_ips: virtual_ips
+            .into_iter()
+            .zip(of_virtual_ips)
+            .map(|((name, _), claim)| (name, claim))
+            .collect(),
         pools,
     }
 }
 
 /// `true` if an object was made by an earlier run, not by a user.
-fn is_made(origin: &Origin) -> bool {
+pub(super) fn is_made(origin: &Origin) -> bool {
     matches!(origin, Origin::State(_) | Origin::Rendered(_))
 }
 
@@ -90,6 +102,7 @@ fn eip_claims(inventory: &mut Inventory, scene: &VpcScene) -> BTreeMap<Arc<str>,
             held: eip.addresses.clone(),
             family: None,
             wishes: eip.wishes.clone(),
+            source: None,
             found: Vec::new(),
             problem: None,
         };
@@ -108,6 +121,7 @@ fn eip_claims(inventory: &mut Inventory, scene: &VpcScene) -> BTreeMap<Arc<str>,
             held: Vec::new(),
             family: None,
             wishes: Vec::new(),
+            source: None,
             found: Vec::new(),
             problem: None,
         };
@@ -122,50 +136,92 @@ fn eip_claims(inventory: &mut Inventory, scene: &VpcScene) -> BTreeMap<Arc<str>,
 fn port_claims(
     inventory: &mut Inventory,
     scene: &VpcScene,
-) -> Vec<(Arc<str>, Claim, Option<PortRequest>)> {
-    let requests = scene.objects.requests.iter();
-    let usable: Vec<_> = requests
-        .filter_map(|request| {
-            let subnet = scene.subnet_of(request).ok()?;
-            Some((Arc::<str>::from(request.port()), subnet, request))
-        })
-        .collect();
-    let names: BTreeSet<&str> = usable.iter().map(|(name, ..)| &**name).collect();
-    remove::<IP>(inventory, |name| !names.contains(name));
+) -> Vec<(Arc<str>, Claim, Vec<PortRequest>)> {
+    let ip_pools = scene.ip_pools();
+    let mut places: HashMap<Arc<str>, usize> = HashMap::new();
+    let mut usable: Vec<(Arc<str>, &VpcSubnet, Vec<&PortRequest>)> = Vec::new();
+    for request in &scene.objects.requests {
+        let Ok(subnet) = scene.subnet_of(request) else {
+            continue;
+        };
+        let name = Arc::<str>::from(request.port());
+        match places.entry(name.clone()) {
+            Entry::Occupied(place) => {
+                if let Some((_, _, requests)) = usable.get_mut(*place.get()) {
+                    requests.push(request);
+                }
+            }
+            Entry::Vacant(place) => {
+                place.insert(usable.len());
+                usable.push((name, subnet, vec![request]));
+            }
+        }
+    }
+    let names = places;
+    remove::<IP>(inventory, |name| !names.contains_key(name));
     let claim = |owner: String, subnet: &Arc<str>| Claim {
         owner,
         subnet: subnet.clone(),
         held: Vec::new(),
         family: None,
         wishes: Vec::new(),
+        source: None,
         found: Vec::new(),
         problem: None,
     };
     let records = scene.objects.ports.iter();
     let reserved = records.filter(|(name, _)| {
         let is_there = inventory.ips.get(&ObjectKey::cluster(&***name)).is_some();
-        is_there && !names.contains(&***name)
+        is_there && !names.contains_key(&***name)
     });
     let mut claims: Vec<_> = reserved
         .map(|(name, port)| {
             let claim =
                 Claim { held: port.addresses.clone(), ..claim(format!("IP {name}"), &port.subnet) };
-            (name.clone(), claim, None)
+            (name.clone(), claim, Vec::new())
         })
         .collect();
-    let of_pods = usable.iter().map(|(name, subnet, request)| {
-        let record = scene.objects.ports.get(name);
+    let of_pods = usable.into_iter().filter_map(|(name, subnet, requests)| {
+        let first = requests.first()?;
+        let record = scene.objects.ports.get(&name);
         let record = record.filter(|record| record.subnet == subnet.name);
         let claim = Claim {
             held: record.map(|record| record.addresses.clone()).unwrap_or_default(),
-            family: request.family,
-            wishes: request.wishes.clone(),
-            ..claim(format!("Pod {}", request.pod), &subnet.name)
+            family: first.family,
+            wishes: first.wishes.clone(),
+            source: first.source.as_ref().map(|source| match source {
+                AddressSource::Listed(ranges) => ranges.clone(),
+                AddressSource::Pool(name) => match ip_pools.get(name) {
+                    Some(Ok(pool)) => pool.ranges.clone(),
+                    _ => Vec::new(),
+                },
+            }),
+            ..claim(format!("Pod {}", first.pod), &subnet.name)
         };
-        (name.clone(), claim, Some((*request).clone()))
+        Some((name, claim, requests.into_iter().cloned().collect()))
     });
     claims.extend(of_pods);
     claims
+}
+
+/// Claims of virtual addresses, in the order of their names.
+fn virtual_ip_claims(scene: &VpcScene) -> Vec<(Arc<str>, Claim)> {
+    let names = scene.objects.virtual_ips.keys();
+    let usable = names.filter_map(|name| {
+        let (virtual_ip, subnet) = scene.virtual_ip(name).ok()?;
+        let claim = Claim {
+            owner: format!("Vip {name}"),
+            subnet: subnet.name.clone(),
+            held: virtual_ip.addresses.clone(),
+            family: None,
+            wishes: virtual_ip.wishes.clone(),
+            source: None,
+            found: Vec::new(),
+            problem: None,
+        };
+        Some((name.clone(), claim))
+    });
+    usable.collect()
 }
 
 /// Removes the objects of a kind that only earlier runs have made, and whose names are `gone`.

@@ -1,11 +1,12 @@
 //! Claims of objects on addresses of a subnet.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use patchbay_model::IpFamily;
-use patchbay_model::vpc::{PoolError, VpcAddressPool, VpcScene};
+use patchbay_model::vpc::{AddressRange, PoolError, VpcAddressPool, VpcScene};
 
 /// Pools of all usable subnets, one for each range.
 #[derive(Debug, Default)]
@@ -21,7 +22,32 @@ impl Pools {
             let pools = nets.map(|net| VpcAddressPool::new(net.net, net.gateway, &subnet.excluded));
             Some((name.clone(), pools.collect()))
         });
-        Self(pools.collect())
+        let mut found = Self(pools.collect());
+        for reserved in scene.ip_pools().into_values().flatten() {
+            let pools = found.0.get_mut(&reserved.subnet);
+            for pool in pools.into_iter().flatten() {
+                pool.reserve(&reserved.ranges);
+            }
+        }
+        found
+    }
+
+    /// Takes the lowest free IPv4 address of a subnet for an object.
+    pub(super) fn allocate_v4(&mut self, subnet: &str, owner: &str) -> Result<IpAddr, PoolError> {
+        let pools = self.0.get_mut(subnet).into_iter().flatten();
+        let mut of_family = pools.filter(|pool| pool.net().addr().is_ipv4());
+        let unspecified = IpNet::from(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let pool = of_family.next().ok_or(PoolError::Exhausted(unspecified))?;
+        pool.allocate(owner)
+    }
+
+    /// Gives addresses of an object back.
+    pub(super) fn release(&mut self, subnet: &str, addresses: &[IpAddr], owner: &str) {
+        for pool in self.0.get_mut(subnet).into_iter().flatten() {
+            for address in addresses {
+                pool.release(*address, owner);
+            }
+        }
     }
 
     /// Pools of a subnet, IPv4 first.
@@ -43,6 +69,8 @@ pub(super) struct Claim {
     pub(super) family: Option<IpFamily>,
     /// Addresses that the object requires.
     pub(super) wishes: Vec<IpAddr>,
+    /// Addresses of which the object gets free ones. `None`: those that are in no pool.
+    pub(super) source: Option<Vec<AddressRange>>,
     /// Allocated addresses.
     pub(super) found: Vec<IpAddr>,
     /// Reason why the object has no addresses.
@@ -132,7 +160,11 @@ impl Claim {
         if self.has_in(pool) {
             return;
         }
-        match pool.allocate(&self.owner) {
+        let found = match &self.source {
+            Some(ranges) => pool.allocate_of(ranges, &self.owner),
+            None => pool.allocate(&self.owner),
+        };
+        match found {
             Ok(address) => self.found.push(address),
             Err(problem) => {
                 self.problem.get_or_insert(problem);

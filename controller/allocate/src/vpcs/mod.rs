@@ -5,13 +5,14 @@
 
 mod addresses;
 mod balancers;
+mod checks;
 mod claims;
 mod conditions;
 mod objects;
 mod status;
 mod unsupported;
 
-use patchbay_resources::conversion::vpc_scene;
+use patchbay_resources::conversion::{read_addresses, vpc_scene};
 use patchbay_resources::manifests::{Inventory, Problem};
 use patchbay_resources::object::Time;
 
@@ -20,11 +21,14 @@ use patchbay_resources::object::Time;
 ///
 /// Returns what cannot be done as the objects specify. Everything else goes on.
 pub fn resolve(inventory: &mut Inventory, now: &Time) -> Vec<Problem> {
-    let scene = vpc_scene(inventory);
-    let allocated = addresses::allocate(inventory, &scene);
+    let mut scene = vpc_scene(inventory);
+    let mut allocated = addresses::allocate(inventory, &scene);
     let unaddressed = objects::write(inventory, &scene, &allocated, now);
-    let scene = vpc_scene(inventory);
-    let mut problems = status::write(inventory, &scene, &allocated.pools, now);
+    read_addresses(&mut scene, inventory);
+    let rules = scene.rules();
+    let unchecked = checks::allocate(inventory, &mut scene, &rules, &mut allocated.pools);
+    let mut problems = status::write(inventory, &scene, (&rules, &allocated.pools), now);
     problems.extend(unaddressed);
+    problems.extend(unchecked);
     problems
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use patchbay_model::vpc::{PortRequest, VpcScene};
 use patchbay_model::{PodKey, gateway_mac, mac_of_name};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Problem, Sourced};
-use patchbay_resources::object::kube_ovn::{IP, IpSpec, OvnEip, OvnEipSpec, OvnEipStatus};
+use patchbay_resources::object::kube_ovn::{IP, IpSpec, OvnEip, OvnEipSpec, OvnEipStatus, Vip};
 use patchbay_resources::object::{Object as _, Time};
 
 use super::addresses::{Allocated, EipClaim};
@@ -28,18 +28,29 @@ pub(super) fn write(
         write_eip(inventory, name, eip, now);
     }
     let mut unaddressed = Vec::new();
-    for (name, (claim, request)) in &allocated.ports {
-        let Some(request) = request else {
-            continue;
-        };
-        write_port(inventory, scene, (name, claim), request);
-        let PodKey { namespace, name } = &request.pod;
-        let pod = ObjectKey::namespaced(&**namespace, &**name);
-        let pod = inventory.pods.get(&pod);
-        let problem = pod
-            .zip(claim.problem.as_ref())
-            .map(|(pod, problem)| pod.problem(format!("Subnet {}: {problem}", claim.subnet)));
-        unaddressed.extend(problem);
+    for (name, (claim, requests)) in &allocated.ports {
+        // The record is about the first pod, so that it comes last.
+        for request in requests.iter().rev() {
+            write_port(inventory, scene, (name, claim), request);
+            let PodKey { namespace, name } = &request.pod;
+            let pod = ObjectKey::namespaced(&**namespace, &**name);
+            let pod = inventory.pods.get(&pod);
+            let problem = pod
+                .zip(claim.problem.as_ref())
+                .map(|(pod, problem)| pod.problem(format!("Subnet {}: {problem}", claim.subnet)));
+            unaddressed.extend(problem);
+        }
+    }
+    for (name, claim) in &allocated.virtual_ips {
+        let key = ObjectKey::cluster(&**name);
+        if let Some(sourced) = inventory.vips.get_mut(&key) {
+            write_virtual_ip(&mut sourced.object, claim);
+            let problem = claim.problem.as_ref();
+            unaddressed.extend(
+                problem
+                    .map(|problem| sourced.problem(format!("Subnet {}: {problem}", claim.subnet))),
+            );
+        }
     }
     unaddressed
 }
@@ -116,6 +127,20 @@ fn write_eip(inventory: &mut Inventory, name: &Arc<str>, eip: &EipClaim, now: &T
     }
 }
 
+fn write_virtual_ip(object: &mut Vip, claim: &Claim) {
+    let Vip { spec, status, .. } = object;
+    let status = status.get_or_insert_default();
+    status.v4_ip = address_text(&claim.found, false);
+    status.v6_ip = address_text(&claim.found, true);
+    let wished = Some(&spec.mac_address).filter(|mac| !mac.is_empty());
+    let former = Some(&status.mac).filter(|mac| !mac.is_empty());
+    let mac = wished.or(former).map(|mac| mac.to_ascii_lowercase());
+    let mac = mac.or_else(|| gateway_mac(claim.found.iter().copied()));
+    status.mac = mac.filter(|_| !claim.found.is_empty()).unwrap_or_default();
+    status.type_.clone_from(&spec.type_);
+    status.selector.clone_from(&spec.selector);
+}
+
 fn write_port(
     inventory: &mut Inventory,
     scene: &VpcScene,
@@ -145,7 +170,7 @@ fn write_port(
         [&v4, &v6].into_iter().filter(|text| !text.is_empty()).map(String::as_str).collect();
     let node = request.node.as_deref().unwrap_or_default();
     let spec = IpSpec {
-        pod_name: request.pod.name.to_string(),
+        pod_name: request.machine.to_string(),
         namespace: request.pod.namespace.to_string(),
         subnet: claim.subnet.to_string(),
         node_name: node.to_owned(),

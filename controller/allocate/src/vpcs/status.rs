@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use patchbay_model::PodKey;
 use patchbay_model::vpc::{
     AddressUse, BalancerKey, BalancerKind, DEFAULT_VPC, EipKind, NatKey, NatKind, NatProblem,
-    ResolvedRules, SubnetProblem, VpcAddressPool, VpcScene, WiredNat, port_group,
+    ResolvedRules, SubnetProblem, VpcAddressPool, VpcScene, WiredGroup, WiredNat, port_group,
 };
+use patchbay_model::{FieldProblem, PodKey};
 use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Problem};
 use patchbay_resources::object::kube_ovn::{
-    KubeOvnCondition, OvnDnatRule, OvnDnatRuleStatus, OvnEip, OvnFip, OvnFipStatus, OvnSnatRule,
-    OvnSnatRuleStatus, RouterLBRule, SecurityGroup, Subnet, SwitchLBRule, Vpc,
+    IPPool, KubeOvnCondition, OvnDnatRule, OvnDnatRuleStatus, OvnEip, OvnFip, OvnFipStatus,
+    OvnSnatRule, OvnSnatRuleStatus, RouterLBRule, SecurityGroup, Subnet, SwitchLBRule, Vip, Vpc,
 };
 use patchbay_resources::object::{Object as _, Pod, Service, Time};
 use serde_json::Number;
@@ -63,19 +63,21 @@ impl Problems<'_> {
 pub(super) fn write(
     inventory: &mut Inventory,
     scene: &VpcScene,
-    pools: &Pools,
+    (rules, pools): (&ResolvedRules, &Pools),
     now: &Time,
 ) -> Vec<Problem> {
-    let rules = scene.rules();
     let nats = &rules.nats;
+    let groups = scene.groups();
     write_links(inventory, scene);
     write_subnets(inventory, scene, pools, now);
     write_vpcs(inventory, scene, now);
     write_eips(inventory, scene, nats);
     write_rules(inventory, nats, now);
-    balancers::write(inventory, &rules, now);
-    write_groups(inventory, scene);
-    problems(inventory, scene, &rules)
+    balancers::write(inventory, rules, now);
+    write_virtual_ips(inventory, scene, now);
+    write_ip_pools(inventory, scene, pools, now);
+    write_groups(inventory, &groups);
+    problems(inventory, scene, rules, &groups)
 }
 
 /// Names of VLANs and subnets in the status of provider networks and VLANs.
@@ -316,9 +318,58 @@ fn write_rules(inventory: &mut Inventory, nats: &Nats, now: &Time) {
     });
 }
 
+/// Conditions of virtual addresses, which have their addresses already.
+fn write_virtual_ips(inventory: &mut Inventory, scene: &VpcScene, now: &Time) {
+    inventory.vips.change_each(|key, sourced| {
+        let status = sourced.object.status.get_or_insert_default();
+        let result = match scene.virtual_ip(&key.name) {
+            Err(problem) => Err((problem.reason(), problem.to_string())),
+            Ok((virtual_ip, _)) if virtual_ip.addresses.is_empty() => {
+                Err(("AddressNotAllocated", "it has no address".to_owned()))
+            }
+            Ok(_) => Ok("AddressAllocated"),
+        };
+        conditions::set(&mut status.conditions, "Ready", result, now);
+    });
+}
+
+/// Numbers and conditions of pools of addresses.
+fn write_ip_pools(inventory: &mut Inventory, scene: &VpcScene, pools: &Pools, now: &Time) {
+    let found = scene.ip_pools();
+    inventory.ip_pools.change_each(|key, sourced| {
+        let status = sourced.object.status.get_or_insert_default();
+        let resolved = found.get(&*key.name).and_then(|pool| pool.as_ref().ok());
+        let usage = |is_ipv6: bool| {
+            let of_pool = resolved?;
+            let mut of_subnet = pools.of(&of_pool.subnet).iter();
+            let pool = of_subnet.find(|pool| pool.net().addr().is_ipv6() == is_ipv6)?;
+            Some(pool.usage_of(&of_pool.ranges))
+        };
+        let AddressUse { available, available_ranges, used, used_ranges } =
+            usage(false).unwrap_or_default();
+        status.v4_available_ips = Some(number(available));
+        status.v4_available_ip_range = available_ranges;
+        status.v4_using_ips = Some(number(used));
+        status.v4_using_ip_range = used_ranges;
+        let AddressUse { available, available_ranges, used, used_ranges } =
+            usage(true).unwrap_or_default();
+        status.v6_available_ips = Some(number(available));
+        status.v6_available_ip_range = available_ranges;
+        status.v6_using_ips = Some(number(used));
+        status.v6_using_ip_range = used_ranges;
+        let result = match found.get(&*key.name) {
+            Some(Err(problem)) => Err(("UpdateIPAMFailed", problem.to_string())),
+            _ => Ok("UpdateIPAMSucceeded"),
+        };
+        conditions::set(&mut status.conditions, "Ready", result, now);
+    });
+}
+
+/// Security groups with their ACLs, or the reasons why ports cannot be in them.
+type Groups = BTreeMap<Arc<str>, Result<WiredGroup, FieldProblem>>;
+
 /// Status of security groups, which has no conditions.
-fn write_groups(inventory: &mut Inventory, scene: &VpcScene) {
-    let groups = scene.groups();
+fn write_groups(inventory: &mut Inventory, groups: &Groups) {
     inventory.security_groups.change_each(|key, sourced| {
         let allows_own = sourced.object.spec.allow_same_group_traffic;
         let group = groups.get(&*key.name).and_then(|group| group.as_ref().ok());
@@ -381,7 +432,12 @@ fn mark<T: InventoryKind>(object: &mut T, eip: &str, [v4, v6]: &[String; 2]) {
     object.annotations_mut().insert(format!("{PREFIX}/vpc_eip"), eip.to_owned());
 }
 
-fn problems(inventory: &Inventory, scene: &VpcScene, rules: &ResolvedRules) -> Vec<Problem> {
+fn problems(
+    inventory: &Inventory,
+    scene: &VpcScene,
+    rules: &ResolvedRules,
+    groups: &Groups,
+) -> Vec<Problem> {
     let mut problems = Problems { inventory, found: Vec::new() };
     for (name, subnet) in &scene.objects.subnets {
         let key = ObjectKey::cluster(&**name);
@@ -448,8 +504,28 @@ fn problems(inventory: &Inventory, scene: &VpcScene, rules: &ResolvedRules) -> V
             }
         }
     }
-    let groups = scene.groups();
-    for (name, group) in &groups {
+    for name in scene.objects.virtual_ips.keys() {
+        let key = ObjectKey::cluster(&**name);
+        match scene.virtual_ip(name) {
+            Err(problem) => problems.add::<Vip>(&key, &problem),
+            Ok((virtual_ip, _)) => {
+                for problem in &virtual_ip.problems {
+                    problems.add::<Vip>(&key, problem);
+                }
+            }
+        }
+    }
+    for (name, pool) in scene.ip_pools() {
+        let key = ObjectKey::cluster(&*name);
+        let found = match pool {
+            Err(problem) => vec![problem],
+            Ok(pool) => pool.problems,
+        };
+        for problem in &found {
+            problems.add::<IPPool>(&key, problem);
+        }
+    }
+    for (name, group) in groups {
         let key = ObjectKey::cluster(&**name);
         match group {
             Err(problem) => problems.add::<SecurityGroup>(&key, problem),
@@ -469,7 +545,7 @@ fn problems(inventory: &Inventory, scene: &VpcScene, rules: &ResolvedRules) -> V
         for problem in &request.problems {
             problems.add::<Pod>(&pod, problem);
         }
-        for problem in VpcScene::idle_groups(request, &groups) {
+        for problem in VpcScene::idle_groups(request, groups) {
             problems.add::<Pod>(&pod, &problem);
         }
     }

@@ -26,6 +26,11 @@ pub(super) fn kind(explained: Explained) -> Option<VpcKind> {
         Explained::Snat => VpcKind::Nat(NatKind::Snat),
         Explained::Dnat => VpcKind::Nat(NatKind::Dnat),
         Explained::Fip => VpcKind::Nat(NatKind::Fip),
+        Explained::Switchlbrule => VpcKind::SwitchRule,
+        Explained::Routerlbrule => VpcKind::RouterRule,
+        Explained::Securitygroup => VpcKind::Group,
+        Explained::Vip => VpcKind::VirtualIp,
+        Explained::Ippool => VpcKind::IpPool,
         Explained::Ip => VpcKind::Ip,
     })
 }

@@ -4,13 +4,13 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use patchbay_model::vpc::{
-    DEFAULT_VPC, ForwardedPort, NatKey, NatKind, PolicyAction, PolicyRoute, StaticRoute,
-    SubnetProvider, VpcScene, VpcSubnet, WiredNat,
+    BalancerKey, BalancerKind, DEFAULT_VPC, ForwardedPort, NatKey, NatKind, PolicyAction,
+    PolicyRoute, StaticRoute, SubnetProvider, VirtualIpKind, VpcScene, VpcSubnet, WiredNat,
 };
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::kube_ovn::KubeOvnCondition;
 
-use super::VpcKind;
+use super::{VpcKind, balancer_facts};
 
 /// Maximum number of elements of a list in words. The others are counted.
 const MAX_NAMED: usize = 10;
@@ -27,6 +27,17 @@ pub(super) fn of(
         VpcKind::Subnet => of_subnet(name, inventory, scene),
         VpcKind::Eip => of_eip(name, scene),
         VpcKind::Nat(kind) => of_nat(&NatKey { kind, name: name.into() }, scene),
+        VpcKind::SwitchRule => {
+            let kind = BalancerKind::SwitchRule;
+            balancer_facts::of_balancer(&BalancerKey { kind, name: name.into() }, scene)
+        }
+        VpcKind::RouterRule => {
+            let kind = BalancerKind::RouterRule;
+            balancer_facts::of_balancer(&BalancerKey { kind, name: name.into() }, scene)
+        }
+        VpcKind::Group => balancer_facts::of_group(name, scene),
+        VpcKind::VirtualIp => of_virtual_ip(name, scene),
+        VpcKind::IpPool => of_ip_pool(name, inventory, scene),
         VpcKind::Ip => of_port(name, scene),
     }
 }
@@ -216,6 +227,51 @@ fn of_port(name: &str, scene: &VpcScene) -> Vec<String> {
     facts
 }
 
+fn of_virtual_ip(name: &str, scene: &VpcScene) -> Vec<String> {
+    let Ok((virtual_ip, subnet)) = scene.virtual_ip(name) else {
+        return Vec::new();
+    };
+    let addresses = list(&virtual_ip.addresses);
+    let mut facts = vec![format!("{addresses} on Subnet {} of Vpc {}", subnet.name, subnet.vpc)];
+    let mut wired = scene.wired_virtual_ips();
+    facts.extend(match (virtual_ip.kind, wired.remove(name)) {
+        (VirtualIpKind::Balancer, _) => Some("the router answers for the address".to_owned()),
+        (VirtualIpKind::Host, Some(wired)) => {
+            wired.host.map(|host| format!("address of a machine on its node: port {}", host.name))
+        }
+        (_, Some(wired)) => {
+            let shared = wired.shared;
+            shared.map(|(_, ports)| format!("ports that may have the address: {}", list(&ports)))
+        }
+        _ => Some("reserved: no machine has the address".to_owned()),
+    });
+    facts
+}
+
+fn of_ip_pool(name: &str, inventory: &Inventory, scene: &VpcScene) -> Vec<String> {
+    let mut pools = scene.ip_pools();
+    let Some(Ok(pool)) = pools.remove(name) else {
+        return Vec::new();
+    };
+    let mut facts = vec![format!("addresses of Subnet {}: {}", pool.subnet, list(&pool.ranges))];
+    let object = inventory.ip_pools.named(name);
+    let namespaces = object.map_or(&[][..], |object| &object.spec.namespaces);
+    facts.push(format!("namespaces whose pods get them: {}", list(namespaces)));
+    if let Some(status) = object.and_then(|object| object.status.as_ref()) {
+        let families = [
+            ("IPv4", &status.v4_using_ip_range, &status.v4_available_ips),
+            ("IPv6", &status.v6_using_ip_range, &status.v6_available_ips),
+        ];
+        for (family, used, available) in families {
+            if let Some(available) = available {
+                let used = if used.is_empty() { "none" } else { used };
+                facts.push(format!("{family} addresses: {used} used, {available} left"));
+            }
+        }
+    }
+    facts
+}
+
 /// Facts about the first elements, and the number of the others.
 fn limited<T>(all: &[T], noun: &str, fact: impl Fn(&T) -> String) -> Vec<String> {
     let mut facts: Vec<String> = all.iter().take(MAX_NAMED).map(fact).collect();
@@ -226,7 +282,7 @@ fn limited<T>(all: &[T], noun: &str, fact: impl Fn(&T) -> String) -> Vec<String>
 }
 
 /// The first elements with commas between them, and the number of the others.
-fn list<T: Display>(all: &[T]) -> String {
+pub(super) fn list<T: Display>(all: &[T]) -> String {
     if all.is_empty() {
         return "none".to_owned();
     }

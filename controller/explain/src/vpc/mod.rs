@@ -10,6 +10,7 @@
 //!                            -> VpcExplanation
 //! ```
 
+mod balancer_facts;
 mod facts;
 mod reasons;
 mod rows;
@@ -27,7 +28,8 @@ use patchbay_resources::conversion::vpc_scene;
 use patchbay_resources::manifests::{Inventory, InventoryKind, Objects};
 use patchbay_resources::object::Object as _;
 use patchbay_resources::object::kube_ovn::{
-    IP, KubeOvnCondition, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, Subnet, Vpc,
+    IP, IPPool, KubeOvnCondition, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, RouterLBRule,
+    SecurityGroup, Subnet, SwitchLBRule, Vip, Vpc,
 };
 use serde::Serialize;
 
@@ -46,6 +48,16 @@ pub enum VpcKind {
     Eip,
     /// Rule about an external address.
     Nat(NatKind),
+    /// `SwitchLBRule`.
+    SwitchRule,
+    /// `RouterLBRule`.
+    RouterRule,
+    /// `SecurityGroup`.
+    Group,
+    /// `Vip`.
+    VirtualIp,
+    /// `IPPool`.
+    IpPool,
     /// `IP` of a pod's port.
     Ip,
 }
@@ -60,6 +72,11 @@ impl VpcKind {
             Self::Nat(NatKind::Snat) => OvnSnatRule::KIND,
             Self::Nat(NatKind::Dnat) => OvnDnatRule::KIND,
             Self::Nat(NatKind::Fip) => OvnFip::KIND,
+            Self::SwitchRule => SwitchLBRule::KIND,
+            Self::RouterRule => RouterLBRule::KIND,
+            Self::Group => SecurityGroup::KIND,
+            Self::VirtualIp => Vip::KIND,
+            Self::IpPool => IPPool::KIND,
             Self::Ip => IP::KIND,
         }
     }
@@ -73,6 +90,11 @@ impl VpcKind {
             Self::Nat(NatKind::Snat) => names_of(&inventory.ovn_snat_rules),
             Self::Nat(NatKind::Dnat) => names_of(&inventory.ovn_dnat_rules),
             Self::Nat(NatKind::Fip) => names_of(&inventory.ovn_fips),
+            Self::SwitchRule => names_of(&inventory.switch_lb_rules),
+            Self::RouterRule => names_of(&inventory.router_lb_rules),
+            Self::Group => names_of(&inventory.security_groups),
+            Self::VirtualIp => names_of(&inventory.vips),
+            Self::IpPool => names_of(&inventory.ip_pools),
             Self::Ip => {
                 let requests = vpc_scene(inventory).objects.requests;
                 let mut names = names_of(&inventory.ips);
@@ -98,7 +120,11 @@ impl VpcKind {
             Self::Nat(NatKind::Snat) => of!(ovn_snat_rules),
             Self::Nat(NatKind::Dnat) => of!(ovn_dnat_rules),
             Self::Nat(NatKind::Fip) => of!(ovn_fips),
-            Self::Ip => None,
+            Self::SwitchRule => of!(switch_lb_rules),
+            Self::RouterRule => of!(router_lb_rules),
+            Self::VirtualIp => of!(vips),
+            Self::IpPool => of!(ip_pools),
+            Self::Group | Self::Ip => None,
         };
         found.unwrap_or_default()
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use patchbay_lint::Finding;
 use patchbay_model::vpc::{
-    CHASSIS, ConnectionProblem, EipKind, GATEWAY_NODE, NatKey, NatProblem, NatTarget, PortProblem,
-    SubnetProblem, SubnetProvider, VpcScene,
+    BalancerFront, BalancerKey, BalancerKind, CHASSIS, ConnectionProblem, EipKind, GATEWAY_NODE,
+    NatKey, NatProblem, NatTarget, PortProblem, SubnetProblem, SubnetProvider, VirtualIpProblem,
+    VpcScene,
 };
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::kube_ovn::{OvnEip, Subnet, Vpc};
@@ -45,6 +46,21 @@ impl<'a> Causes<'a> {
             VpcKind::Subnet => causes.add_subnet(name),
             VpcKind::Eip => causes.add_eip(name),
             VpcKind::Nat(kind) => causes.add_nat(&NatKey { kind, name: name.into() }),
+            VpcKind::SwitchRule => {
+                causes.add_balancer(&BalancerKey {
+                    kind: BalancerKind::SwitchRule,
+                    name: name.into(),
+                });
+            }
+            VpcKind::RouterRule => {
+                causes.add_balancer(&BalancerKey {
+                    kind: BalancerKind::RouterRule,
+                    name: name.into(),
+                });
+            }
+            VpcKind::Group => causes.add_group(name),
+            VpcKind::VirtualIp => causes.add_virtual_ip(name),
+            VpcKind::IpPool => causes.add_ip_pool(name),
             VpcKind::Ip => causes.add_port(name),
         }
         causes
@@ -203,6 +219,7 @@ impl<'a> Causes<'a> {
                     }
                 }
                 NatTarget::Addresses { vpc, .. } => self.add_vpc(vpc),
+                NatTarget::VirtualIp(name) => self.add_virtual_ip(name),
                 NatTarget::Port(port) => {
                     if let Some(port) = self.scene.objects.ports.get(port) {
                         self.add_subnet(&port.subnet);
@@ -223,6 +240,94 @@ impl<'a> Causes<'a> {
                 _ => Reason::of_text(problem.to_string(), of_rule),
             });
         }
+    }
+
+    fn add_balancer(&mut self, key: &BalancerKey) {
+        self.depends_on(key.kind.as_str(), &key.name);
+        let of_rule = key.to_string();
+        if let Some(Ok(balancer)) = self.scene.objects.balancers.get(key) {
+            if let BalancerFront::Eip(eip) = &balancer.front {
+                self.add_eip(eip);
+            }
+            if let Some((_, vpc)) = &balancer.vpc {
+                self.add_vpc(vpc);
+            }
+        }
+        let mut rules = self.scene.rules();
+        match rules.balancers.remove(key) {
+            Some(Ok(balancer)) => {
+                self.depends_on(Vpc::KIND, &balancer.vpc);
+                let problems = balancer.problems.iter();
+                self.found.extend(
+                    problems.map(|problem| Reason::of_text(problem.to_string(), of_rule.clone())),
+                );
+            }
+            Some(Err(problem)) => {
+                self.found.insert(Reason::of_text(problem.to_string(), of_rule));
+            }
+            None => {}
+        }
+    }
+
+    fn add_group(&mut self, name: &str) {
+        self.depends_on(VpcKind::Group.as_str(), name);
+        let of_group = object(VpcKind::Group, name);
+        let mut groups = self.scene.groups();
+        let problems = match groups.remove(name) {
+            Some(Ok(group)) => group.problems,
+            Some(Err(problem)) => vec![problem],
+            None => Vec::new(),
+        };
+        let problems = problems.iter();
+        self.found
+            .extend(problems.map(|problem| Reason::of_text(problem.to_string(), of_group.clone())));
+    }
+
+    fn add_virtual_ip(&mut self, name: &str) {
+        if !self.depends_on(VpcKind::VirtualIp.as_str(), name) {
+            return;
+        }
+        let of_vip = object(VpcKind::VirtualIp, name);
+        match self.scene.virtual_ip(name) {
+            Err(VirtualIpProblem::Unknown) => {}
+            Err(VirtualIpProblem::Subnet { subnet, .. })
+                if self.inventory.subnets.named(&subnet).is_some() =>
+            {
+                self.add_subnet(&subnet);
+            }
+            Err(problem) => {
+                self.found.insert(Reason::of_text(problem.to_string(), of_vip));
+            }
+            Ok((virtual_ip, subnet)) => {
+                let problems = virtual_ip.problems.iter();
+                self.found.extend(
+                    problems.map(|problem| Reason::of_text(problem.to_string(), of_vip.clone())),
+                );
+                if virtual_ip.addresses.is_empty() {
+                    let message = format!("Subnet {} has no address for it", subnet.name);
+                    self.found.insert(Reason::new(message, of_vip, None));
+                }
+                self.add_subnet(&subnet.name);
+                self.add_vpc(&subnet.vpc);
+            }
+        }
+    }
+
+    fn add_ip_pool(&mut self, name: &str) {
+        self.depends_on(VpcKind::IpPool.as_str(), name);
+        let of_pool = object(VpcKind::IpPool, name);
+        let mut pools = self.scene.ip_pools();
+        let problems = match pools.remove(name) {
+            Some(Ok(pool)) => {
+                self.add_subnet(&pool.subnet);
+                pool.problems
+            }
+            Some(Err(problem)) => vec![problem],
+            None => Vec::new(),
+        };
+        let problems = problems.iter();
+        self.found
+            .extend(problems.map(|problem| Reason::of_text(problem.to_string(), of_pool.clone())));
     }
 
     fn add_port(&mut self, name: &str) {

@@ -136,3 +136,74 @@ fn an_object_that_is_not_there_has_no_explanation() {
     assert_eq!(explain_vpc(VpcKind::Vpc, "v", &manifests, view), None);
     assert_eq!(VpcKind::Subnet.names(&manifests), ["external"]);
 }
+
+/// Machines of a load balancer, and objects about addresses.
+const FURTHER: &str = "---
+{apiVersion: kubeovn.io/v1, kind: SwitchLBRule, metadata: {name: front}, spec: {vip: 10.0.0.200, namespace: alpha, endpoints: [10.0.0.2], ports: [{port: 80, targetPort: 8080}, {port: 70000}]}}
+---
+{apiVersion: kubeovn.io/v1, kind: SwitchLBRule, metadata: {name: lost}, spec: {vip: 10.0.0.201, namespace: gone, selector: ['app:web'], ports: [{port: 80}]}}
+---
+{apiVersion: kubeovn.io/v1, kind: RouterLBRule, metadata: {name: outer}, spec: {ovnEip: gone, vpc: v, namespace: alpha, endpoints: [10.0.0.2], ports: [{port: 80}]}}
+---
+{apiVersion: kubeovn.io/v1, kind: SecurityGroup, metadata: {name: web}, spec: {ingressRules: [{ipVersion: ipv4, protocol: all, priority: 1, remoteType: address, remoteAddress: nowhere, policy: allow}]}}
+---
+{apiVersion: kubeovn.io/v1, kind: Vip, metadata: {name: shared}, spec: {namespace: alpha, subnet: s, v4ip: 10.0.0.50}}
+---
+{apiVersion: kubeovn.io/v1, kind: Vip, metadata: {name: taken}, spec: {namespace: alpha, subnet: s, v4ip: 10.0.0.1}}
+---
+{apiVersion: kubeovn.io/v1, kind: IPPool, metadata: {name: pool}, spec: {subnet: s, namespaces: [alpha], ips: [10.0.0.2..10.0.0.9, 10.9.9.9]}}
+";
+
+#[test]
+fn rules_groups_and_addresses_name_what_stops_them() {
+    let text = format!("{PLATFORM}{TENANT}{FURTHER}");
+    let facts = |kind, name: &str| explained(&text, kind, name).facts;
+    let reasons = |kind, name: &str| -> Vec<String> {
+        let found = explained(&text, kind, name).reasons;
+        found.iter().map(ToString::to_string).collect()
+    };
+    let front = VpcKind::SwitchRule;
+    assert_eq!(
+        facts(front, "front"),
+        [
+            "TCP 10.0.0.200:80 in Vpc v leads to 10.0.0.2:8080",
+            "machines on Subnet s are checked for health by 10.0.0.10",
+        ]
+    );
+    let entry = "70000 is not in 1..=65535 -> SwitchLBRule front: spec.ports[1].port";
+    assert_eq!(reasons(front, "front"), [entry]);
+    assert_eq!(explained(&text, front, "lost").state, VpcState::NotReady);
+    let outer = reasons(VpcKind::RouterRule, "outer");
+    let expected = "there is no OvnEip gone -> RouterLBRule outer: spec.ovnEip";
+    assert!(outer.iter().any(|reason| reason == expected), "{outer:#?}");
+    assert_eq!(
+        facts(VpcKind::Group, "web"),
+        [
+            "tier 0, port group ovn.sg.web",
+            "rules about packets in: 0",
+            "rules about packets out: 0",
+            "ports: none",
+        ]
+    );
+    let rule = "\"nowhere\" is neither an IPv4 address nor a range -> SecurityGroup web: \
+                spec.ingressRules[0].remoteAddress";
+    assert_eq!(reasons(VpcKind::Group, "web"), [rule]);
+    assert_eq!(
+        facts(VpcKind::VirtualIp, "shared"),
+        ["10.0.0.50 on Subnet s of Vpc v", "ports that may have the address: none"]
+    );
+    let taken = reasons(VpcKind::VirtualIp, "taken");
+    let expected = "Subnet s has no address for it -> Vip taken";
+    assert!(taken.iter().any(|reason| reason == expected), "{taken:#?}");
+    let outside = "10.9.9.9 is not in 10.0.0.0/24 -> IPPool pool: spec.ips[1]";
+    assert_eq!(reasons(VpcKind::IpPool, "pool"), [outside]);
+    assert_eq!(
+        facts(VpcKind::IpPool, "pool"),
+        [
+            "addresses of Subnet s: 10.0.0.2..10.0.0.9",
+            "namespaces whose pods get them: alpha",
+            "IPv4 addresses: 10.0.0.2 used, 7 left",
+            "IPv6 addresses: none used, 0 left",
+        ]
+    );
+}

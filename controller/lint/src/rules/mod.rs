@@ -11,6 +11,7 @@ mod nat;
 mod objects;
 mod peerings;
 mod policy_routes;
+mod references;
 mod routes;
 mod rows;
 mod tenancy;
@@ -260,6 +261,27 @@ pub static RULES: &[Rule] = &[
         attachments::missing_outside,
     ),
     Rule::new(
+        "N11",
+        Error,
+        Behaviour,
+        "a Vip or IPPool in a subnet that does not exist",
+        references::missing_subnet,
+    ),
+    Rule::new(
+        "N12",
+        Error,
+        Behaviour,
+        "a pod that names a Vip that it cannot have",
+        references::missing_virtual_ip,
+    ),
+    Rule::new(
+        "N13",
+        Error,
+        Behaviour,
+        "an address of two IPPools",
+        references::shared_pool_address,
+    ),
+    Rule::new(
         "T1",
         Error,
         Documentation,
@@ -342,6 +364,14 @@ pub static RULES: &[Rule] = &[
         Behaviour,
         "a port whose security groups all do not exist",
         tenancy::missing_groups,
+    ),
+    Rule::new("T13", Note, Behaviour, "a SecurityGroup that no port has", references::unused_group),
+    Rule::new(
+        "T14",
+        Error,
+        Behaviour,
+        "a rule about a SecurityGroup that does not exist",
+        references::missing_remote_group,
     ),
     Rule::new(
         "P1",
@@ -505,6 +535,20 @@ pub static RULES: &[Rule] = &[
         Behaviour,
         "a RouterLBRule in a VPC with other load balancers",
         balancers::opened_balancers,
+    ),
+    Rule::new(
+        "B5",
+        Error,
+        Behaviour,
+        "a load balancer in a VPC that does not exist",
+        references::balancer_without_vpc,
+    ),
+    Rule::new(
+        "B6",
+        Error,
+        Behaviour,
+        "a rule with two ports of one name or number",
+        references::equal_ports,
     ),
     Rule::new(
         "M1",

@@ -6,6 +6,7 @@ mod docs;
 mod golden;
 mod northbound;
 mod rows;
+mod sarif;
 mod set;
 mod silence;
 mod table;

@@ -1,5 +1,6 @@
 //! Load balancers of services and rules in VPCs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -120,6 +121,28 @@ pub struct WiredVip {
     pub vip: SocketAddr,
     /// Addresses and ports of the machines, in their order. At least one.
     pub backends: Vec<SocketAddr>,
+    /// Machines that are checked for health, by address.
+    pub checked: BTreeMap<IpAddr, CheckedMachine>,
+}
+
+/// Machine that is checked for health.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CheckedMachine {
+    /// Name of its port.
+    pub port: Arc<str>,
+    /// Subnet of its port, an address of which checks.
+    pub subnet: Arc<str>,
+}
+
+/// Row of a load balancer: what it has of all rules in it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct BalancedVips {
+    /// Machines, by address and port.
+    pub vips: BTreeMap<String, String>,
+    /// Port and checking address of the machines, by their address.
+    pub sources: BTreeMap<String, String>,
+    /// Subnets whose addresses check, by address and port.
+    pub checks: BTreeMap<String, Arc<str>>,
 }
 
 impl WiredVip {

@@ -11,6 +11,7 @@ mod eip;
 mod fallback;
 mod group;
 mod interface;
+mod ip_pool;
 mod nat;
 mod node;
 mod pool;
@@ -22,13 +23,14 @@ mod scene_balancers;
 mod scene_groups;
 mod scene_nat;
 mod subnet;
+mod virtual_ip;
 mod wiring;
 
 pub use acl::{AclFlow, AclReason, AclVerdict, SubnetAcl};
 pub use attachment::{KUBE_OVN_PLUGIN, KubeOvnConfig, KubeOvnConfigError};
 pub use balancer::{
-    Backend, Balancer, BalancerFront, BalancerKey, BalancerKind, BalancerPort, WiredBalancer,
-    WiredVip,
+    Backend, BalancedVips, Balancer, BalancerFront, BalancerKey, BalancerKind, BalancerPort,
+    CheckedMachine, WiredBalancer, WiredVip,
 };
 pub use dhcp::DhcpOptions;
 pub use eip::{Eip, EipKind};
@@ -37,17 +39,21 @@ pub use group::{
     port_group,
 };
 pub use interface::vlan_device_id;
+pub use ip_pool::{AddressSource, IpPool, WiredIpPool};
 pub use nat::{ForwardedPort, NatKey, NatKind, NatRule, NatTarget};
 pub use node::{CHASSIS, GATEWAY_NODE, TUNNEL_INTERFACE, VpcNode};
 pub use pool::{AddressRange, AddressUse, PoolError, VpcAddressPool};
-pub use problem::{BalancerProblem, ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
+pub use problem::{
+    BalancerProblem, ConnectionProblem, NatProblem, PortProblem, SubnetProblem, VirtualIpProblem,
+};
 pub use provider::{AttachmentProvider, SubnetProvider};
 pub use router::{ExternalSubnets, Peering, PolicyAction, PolicyRoute, StaticRoute, Vpc};
 pub use scene::{Connection, PortRequest, VpcObjects, VpcPort, VpcScene, VpcVlan};
-pub use scene_balancers::{VpcVips, shared_vips};
+pub use scene_balancers::{VpcVips, checking_subnets, shared_vips};
 pub use scene_groups::{ResolvedGroup, WiredGroup};
 pub use scene_nat::ResolvedRules;
 pub use subnet::{SubnetDhcp, SubnetNet, VpcSubnet};
+pub use virtual_ip::{HostPort, VirtualIp, VirtualIpKind, WiredVirtualIp};
 pub use wiring::{
     ExternalPort, Localnet, NatRow, PortDhcp, WiredDhcp, WiredEip, WiredNat, WiredPort,
     WiredRouter, WiredSubnet,

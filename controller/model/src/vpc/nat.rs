@@ -61,6 +61,8 @@ pub enum NatTarget {
     Subnet(Arc<str>),
     /// Addresses of the port with this name.
     Port(Arc<str>),
+    /// The virtual address with this name.
+    VirtualIp(Arc<str>),
     /// Addresses in a VPC, by family.
     Addresses {
         /// The VPC.

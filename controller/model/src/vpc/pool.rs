@@ -1,12 +1,14 @@
 //! Addresses of subnets as Kube-OVN allocates them: the lowest free one first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Subnets, Ipv6Subnets};
 use thiserror::Error;
+
+use crate::format_net;
 
 /// Addresses from the first to the last one, which are of one IP family.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,8 +29,49 @@ impl AddressRange {
         is_range.then_some(Self { first, last })
     }
 
+    /// Reads an address, a range `a..b`, or a CIDR. `None`: the text is none of them.
+    pub fn parse_any(text: &str) -> Option<Self> {
+        let net = text.trim().parse::<IpNet>().ok();
+        let of_net = net.map(|net| Self { first: net.network(), last: net.broadcast() });
+        of_net.or_else(|| Self::parse(text))
+    }
+
+    /// `true` if the ranges have a common address.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.first.is_ipv4() == other.first.is_ipv4()
+            && self.first <= other.last
+            && other.first <= self.last
+    }
+
+    /// The fewest CIDRs with exactly the addresses. Those of one address have no length.
+    pub fn to_cidrs(self) -> Vec<String> {
+        let nets: Vec<IpNet> = match (self.first, self.last) {
+            (IpAddr::V4(first), IpAddr::V4(last)) => {
+                Ipv4Subnets::new(first, last, 0).map(IpNet::from).collect()
+            }
+            (IpAddr::V6(first), IpAddr::V6(last)) => {
+                Ipv6Subnets::new(first, last, 0).map(IpNet::from).collect()
+            }
+            _ => Vec::new(),
+        };
+        let text = |net: IpNet| {
+            let is_host = net.prefix_len() == net.max_prefix_len();
+            if is_host { net.addr().to_string() } else { format_net(net) }
+        };
+        nets.into_iter().map(text).collect()
+    }
+
     fn numbers(self) -> RangeInclusive<u128> {
         number(self.first)..=number(self.last)
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            return write!(f, "{}", self.first);
+        }
+        write!(f, "{}..{}", self.first, self.last)
     }
 }
 
@@ -63,6 +106,9 @@ pub enum PoolError {
         /// The other object.
         other: String,
     },
+    /// All addresses that the object may have are used.
+    #[error("none of its addresses in {0} is free")]
+    NoneListed(IpNet),
     /// All addresses are used.
     #[error("no address is free in {0}")]
     Exhausted(IpNet),
@@ -91,6 +137,8 @@ pub struct VpcAddressPool {
     usable: RangeInclusive<u128>,
     /// Disjoint excluded ranges inside of the usable one, by their first number.
     excluded: BTreeMap<u128, u128>,
+    /// Disjoint ranges that only certain objects get, inside of the usable one.
+    reserved: BTreeMap<u128, u128>,
     /// Used addresses, each with the object that has it.
     used: BTreeMap<u128, String>,
     /// No address below is free.
@@ -111,8 +159,81 @@ impl VpcAddressPool {
             lowest: *usable.start(),
             excluded: merge(excluded, &usable),
             usable,
+            reserved: BTreeMap::new(),
             used: BTreeMap::new(),
         }
+    }
+
+    /// Reserves ranges for [`allocate_of`](Self::allocate_of).
+    pub fn reserve(&mut self, ranges: &[AddressRange]) {
+        let former = self.reserved.iter().map(|(first, last)| *first..=*last);
+        let numbers = self.of_family(ranges);
+        self.reserved = merge(former.chain(numbers), &self.usable);
+    }
+
+    /// Numbers of the ranges of the pool's family.
+    fn of_family(&self, ranges: &[AddressRange]) -> Vec<RangeInclusive<u128>> {
+        let is_ipv4 = self.gateway.is_ipv4();
+        let own = ranges.iter().filter(|range| range.first.is_ipv4() == is_ipv4);
+        own.map(|range| range.numbers()).collect()
+    }
+
+    /// Takes the first free address of ranges for an object, excluded and reserved ones, too.
+    ///
+    /// # Errors
+    /// No address is free.
+    pub fn allocate_of(
+        &mut self,
+        ranges: &[AddressRange],
+        owner: &str,
+    ) -> Result<IpAddr, PoolError> {
+        let gateway = number(self.gateway);
+        for range in self.of_family(ranges) {
+            let mut next = Some(*range.start().max(self.usable.start()));
+            let end = *range.end().min(self.usable.end());
+            while let Some(value) = next.filter(|value| *value <= end) {
+                if value != gateway && !self.used.contains_key(&value) {
+                    self.used.insert(value, owner.to_owned());
+                    return Ok(self.address(value));
+                }
+                next = value.checked_add(1);
+            }
+        }
+        Err(PoolError::NoneListed(self.net))
+    }
+
+    /// Numbers and ranges of the used and the free addresses of ranges.
+    pub fn usage_of(&self, ranges: &[AddressRange]) -> AddressUse {
+        let mut usage = AddressUse::default();
+        for (first, last) in merge(self.of_family(ranges).into_iter(), &self.usable) {
+            let mut next = Some(first);
+            let mut taken: Option<(u128, u128)> = None;
+            for value in self.used.range(first..=last).map(|(value, _)| *value) {
+                usage.used += 1;
+                taken = match taken {
+                    Some((from, to)) if value == to + 1 => Some((from, value)),
+                    former => {
+                        if let Some((from, to)) = former {
+                            self.add_range(&mut usage.used_ranges, from, to);
+                        }
+                        Some((value, value))
+                    }
+                };
+                if let Some(from) = next.filter(|from| *from < value) {
+                    usage.available += value - from;
+                    self.add_range(&mut usage.available_ranges, from, value - 1);
+                }
+                next = value.checked_add(1);
+            }
+            if let Some((from, to)) = taken {
+                self.add_range(&mut usage.used_ranges, from, to);
+            }
+            if let Some(from) = next.filter(|from| *from <= last) {
+                usage.available += last - from + 1;
+                self.add_range(&mut usage.available_ranges, from, last);
+            }
+        }
+        usage
     }
 
     /// The range.
@@ -134,6 +255,8 @@ impl VpcAddressPool {
             let last = if self.used.contains_key(&next) {
                 next
             } else if let Some(last) = self.excluding(next) {
+                last
+            } else if let Some(last) = holding(&self.reserved, next) {
                 last
             } else {
                 break;
@@ -172,6 +295,16 @@ impl VpcAddressPool {
                 self.used.insert(value, owner.to_owned());
                 Ok(())
             }
+        }
+    }
+
+    /// Gives an address of an object back.
+    pub fn release(&mut self, address: IpAddr, owner: &str) {
+        let value = number(address);
+        let is_own = self.used.get(&value).is_some_and(|other| other == owner);
+        if is_own && address.is_ipv4() == self.gateway.is_ipv4() {
+            self.used.remove(&value);
+            self.lowest = self.lowest.min(value);
         }
     }
 
@@ -216,8 +349,7 @@ impl VpcAddressPool {
 
     /// Last number of the excluded range that has a number.
     fn excluding(&self, value: u128) -> Option<u128> {
-        let (_, last) = self.excluded.range(..=value).next_back()?;
-        (*last >= value).then_some(*last)
+        holding(&self.excluded, value)
     }
 
     fn address(&self, value: u128) -> IpAddr {
@@ -239,6 +371,12 @@ impl VpcAddressPool {
             write!(text, "{}-{}", self.address(first), self.address(last))
         };
     }
+}
+
+/// Last number of the range that has a number.
+fn holding(ranges: &BTreeMap<u128, u128>, value: u128) -> Option<u128> {
+    let (_, last) = ranges.range(..=value).next_back()?;
+    (*last >= value).then_some(*last)
 }
 
 /// Addresses of machines: without the network and the last address, in ranges of more than two.
@@ -323,6 +461,34 @@ mod tests {
             assert_eq!(refused(&mut pool, text), expected);
         }
         assert_eq!(pool.usage().used, 0);
+    }
+
+    #[test]
+    fn reserved_addresses_are_for_objects_that_name_them() {
+        let mut pool = pool("10.0.0.0/24", "10.0.0.1", &["10.0.0.9"]);
+        let ranges = ["10.0.0.0..10.0.0.3", "10.0.0.8/31", "fd00::1"];
+        let ranges = ranges.map(|text| AddressRange::parse_any(text).unwrap());
+        pool.reserve(&ranges);
+        assert_eq!(pool.allocate("other").unwrap(), address("10.0.0.4"));
+        for expected in ["10.0.0.2", "10.0.0.3", "10.0.0.8", "10.0.0.9"] {
+            assert_eq!(pool.allocate_of(&ranges, "own").unwrap(), address(expected));
+        }
+        let refused = pool.allocate_of(&ranges, "own").unwrap_err();
+        assert_eq!(refused, PoolError::NoneListed("10.0.0.0/24".parse().unwrap()));
+        pool.release(address("10.0.0.3"), "other");
+        pool.release(address("10.0.0.8"), "own");
+        let usage = pool.usage_of(&ranges);
+        assert_eq!((usage.used, &*usage.used_ranges), (3, "10.0.0.2-10.0.0.3,10.0.0.9"));
+        assert_eq!((usage.available, &*usage.available_ranges), (2, "10.0.0.1,10.0.0.8"));
+        assert_eq!(pool.allocate_of(&ranges, "own").unwrap(), address("10.0.0.8"));
+    }
+
+    #[test]
+    fn ranges_have_the_fewest_cidrs() {
+        let cidrs = |text| AddressRange::parse_any(text).unwrap().to_cidrs();
+        assert_eq!(cidrs("10.0.0.2..10.0.0.6"), ["10.0.0.2/31", "10.0.0.4/31", "10.0.0.6"]);
+        assert_eq!(cidrs("fd00::/127"), ["fd00::/127"]);
+        assert_eq!(cidrs("0.0.0.0..255.255.255.255"), ["0.0.0.0/0"]);
     }
 
     #[test]

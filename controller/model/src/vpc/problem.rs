@@ -202,6 +202,37 @@ impl BalancerProblem {
     }
 }
 
+/// Reason why a virtual address cannot be used.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[non_exhaustive]
+pub enum VirtualIpProblem {
+    /// The object does not exist.
+    #[error("there is no such Vip")]
+    Unknown,
+    /// A field cannot be used.
+    #[error(transparent)]
+    Field(#[from] FieldProblem),
+    /// The subnet cannot be used.
+    #[error("spec.subnet: Subnet {subnet}: {reason}")]
+    Subnet {
+        /// The subnet.
+        subnet: Arc<str>,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl VirtualIpProblem {
+    /// Word for the reason in a condition.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Unknown => "VipNotFound",
+            Self::Field(_) => "InvalidVip",
+            Self::Subnet { .. } => "SubnetNotReady",
+        }
+    }
+}
+
 /// Reason why a pod has no port in a subnet.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]

@@ -40,6 +40,14 @@ impl SubnetProvider {
         }
     }
 
+    /// Name of the port of a machine in a subnet with this provider.
+    pub fn port_name(&self, machine: &str, namespace: &str) -> String {
+        match self {
+            Self::Attachment(provider) => format!("{machine}.{namespace}.{provider}"),
+            Self::Default | Self::Foreign => format!("{machine}.{namespace}"),
+        }
+    }
+
     /// `true` if OVN serves the subnet.
     pub fn is_of_ovn(&self) -> bool {
         *self != Self::Foreign

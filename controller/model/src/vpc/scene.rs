@@ -1,6 +1,6 @@
 //! Objects of all VPCs together, with their references resolved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,12 +15,14 @@ use super::balancer::{Balancer, BalancerKey};
 use super::dhcp::DhcpOptions;
 use super::eip::{Eip, EipKind};
 use super::group::SecurityGroup;
+use super::ip_pool::{AddressSource, IpPool};
 use super::nat::{NatKey, NatRule};
 use super::node::VpcNode;
 use super::problem::{ConnectionProblem, NatProblem, PortProblem, SubnetProblem};
 use super::router::{ExternalSubnets, Vpc};
 use super::scene_nat::{self, ResolvedRules};
 use super::subnet::{SubnetNet, VpcSubnet};
+use super::virtual_ip::VirtualIp;
 use super::wiring::{
     ExternalPort, Localnet, PortDhcp, WiredDhcp, WiredEip, WiredNat, WiredPort, WiredRouter,
     WiredSubnet,
@@ -43,6 +45,9 @@ pub struct VpcVlan {
 pub struct PortRequest {
     /// The pod.
     pub pod: PodKey,
+    /// Name of the machine in the name of the port: that of the pod, or of the virtual machine in it,
+    /// whose pods have one port.
+    pub machine: Arc<str>,
     /// Node of the pod. `None`: it is not scheduled.
     pub node: Option<Arc<str>>,
     /// Provider of the definition, with the interface if the pod selects the definition again.
@@ -53,6 +58,9 @@ pub struct PortRequest {
     pub family: Option<IpFamily>,
     /// Wished addresses.
     pub wishes: Vec<IpAddr>,
+    /// Addresses of which the port gets one of each family. `None`: those of the subnet that no pool
+    /// has.
+    pub source: Option<AddressSource>,
     /// Wished MAC address. `None`: any.
     pub mac: Option<String>,
     /// `true`: the port may send with its own addresses only.
@@ -63,6 +71,8 @@ pub struct PortRequest {
     pub dhcp_v6: Option<DhcpOptions>,
     /// Security groups.
     pub groups: Vec<Arc<str>>,
+    /// Virtual addresses that the machine may have.
+    pub virtual_ips: Vec<Arc<str>>,
     /// Annotations that cannot be used, and are left out.
     pub problems: Vec<FieldProblem>,
 }
@@ -70,8 +80,7 @@ pub struct PortRequest {
 impl PortRequest {
     /// Name of the port.
     pub fn port(&self) -> String {
-        let PodKey { namespace, name } = &self.pod;
-        format!("{name}.{namespace}.{}", self.provider)
+        format!("{}.{}.{}", self.machine, self.pod.namespace, self.provider)
     }
 }
 
@@ -103,6 +112,10 @@ pub struct VpcObjects {
     pub balancers: BTreeMap<BalancerKey, Result<Balancer, FieldProblem>>,
     /// Security groups by name.
     pub groups: BTreeMap<Arc<str>, Result<SecurityGroup, FieldProblem>>,
+    /// Virtual addresses by name.
+    pub virtual_ips: BTreeMap<Arc<str>, Result<VirtualIp, FieldProblem>>,
+    /// Pools of addresses by name.
+    pub ip_pools: BTreeMap<Arc<str>, Result<IpPool, FieldProblem>>,
     /// Records of addresses, by name of the port.
     pub ports: BTreeMap<Arc<str>, VpcPort>,
     /// Requests of pods, in the order of the pods' objects.
@@ -336,7 +349,8 @@ impl VpcScene {
             .keys()
             .filter_map(|name| Some((name, self.usable_subnet(name).ok()?)))
             .filter(|(_, subnet)| subnet.provider.is_of_ovn());
-        usable.map(|(name, subnet)| {
+        let mut answered = self.answered_addresses();
+        usable.map(move |(name, subnet)| {
             let vlan = subnet.vlan.as_ref();
             let vlan = vlan.and_then(|vlan| self.objects.vlans.get(vlan));
             let switch = WiredSubnet {
@@ -351,6 +365,7 @@ impl VpcScene {
                 has_load_balancers: subnet.has_load_balancers,
                 route_table: subnet.route_table.clone(),
                 acls: subnet.acls.clone(),
+                answered: answered.remove(name).unwrap_or_default(),
                 dhcp: subnet_dhcp(subnet),
                 advertised: subnet.advertised.clone(),
             };
@@ -368,22 +383,30 @@ impl VpcScene {
         scene_nat::resolve(self)
     }
 
-    /// Ports of pods whose addresses are recorded.
+    /// Ports of pods whose addresses are recorded. Pods of one virtual machine have one port, which is
+    /// as the first of them requests it.
     pub fn wired_ports(&self) -> impl Iterator<Item = (String, WiredPort)> {
-        self.objects.requests.iter().filter_map(|request| {
+        let mut known = HashSet::new();
+        self.objects.requests.iter().filter_map(move |request| {
             let name = request.port();
+            let is_alone = *request.machine == *request.pod.name;
+            if !is_alone && !known.insert(name.clone()) {
+                return None;
+            }
             let subnet = self.subnet_of(request).ok()?;
             let port = self.objects.ports.get(&*name);
             let port = port.filter(|port| port.subnet == subnet.name)?;
+            let PodKey { namespace, .. } = &request.pod;
             let wired = WiredPort {
                 subnet: subnet.name.clone(),
-                pod: request.pod.clone(),
+                machine: format!("{namespace}/{}", request.machine).into(),
                 is_in_default_vpc: &*subnet.vpc == DEFAULT_VPC,
                 addresses: port_addresses(&port.mac, &port.addresses),
                 has_port_security: request.has_port_security,
                 dhcp: port_dhcp(subnet, request, &port.addresses),
                 groups: request.groups.clone(),
                 ips: port.addresses.clone(),
+                shared: self.shared_addresses(&request.virtual_ips, subnet),
             };
             Some((name, wired))
         })
@@ -480,7 +503,7 @@ fn hosts<'a>(subnet: &'a VpcSubnet, addresses: &'a [IpAddr]) -> impl Iterator<It
 }
 
 /// Column `addresses` of a port.
-fn port_addresses(mac: &str, addresses: &[IpAddr]) -> String {
+pub(super) fn port_addresses(mac: &str, addresses: &[IpAddr]) -> String {
     let addresses = addresses.iter().map(ToString::to_string);
     let all: Vec<String> = [mac.to_owned()].into_iter().chain(addresses).collect();
     all.join(" ")

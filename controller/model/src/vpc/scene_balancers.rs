@@ -1,6 +1,6 @@
 //! Load balancers, with their machines resolved.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::{FieldProblem, Protocol};
 
 use super::DEFAULT_VPC;
 use super::balancer::{
-    Backend, Balancer, BalancerFront, BalancerKey, BalancerKind, WiredBalancer, WiredVip,
+    Backend, BalancedVips, Balancer, BalancerFront, BalancerKey, BalancerKind, CheckedMachine,
+    WiredBalancer, WiredVip,
 };
 use super::problem::BalancerProblem;
 use super::scene::VpcScene;
@@ -17,8 +18,8 @@ use super::scene::VpcScene;
 /// Ports of pods in VPCs, by what load balancers name them.
 pub(super) struct Machines<'a> {
     of_pods: HashMap<&'a PodKey, Vec<MachinePort<'a>>>,
-    /// VPCs of addresses, by namespace of the pod and address.
-    vpcs: HashMap<(&'a str, IpAddr), &'a Arc<str>>,
+    /// VPCs and ports of addresses, by namespace of the pod and address.
+    ports: HashMap<(&'a str, IpAddr), (&'a Arc<str>, CheckedMachine)>,
 }
 
 /// Port of a pod.
@@ -27,21 +28,25 @@ struct MachinePort<'a> {
     addresses: &'a [IpAddr],
 }
 
+/// Machine of a load balancer: its address and port, and what checks it. `None`: nothing does.
+type Machine = (SocketAddr, Option<CheckedMachine>);
+
 impl<'a> Machines<'a> {
     /// Ports of all pods; none if there are no load balancers.
     pub(super) fn new(scene: &'a VpcScene) -> Self {
-        let mut found = Self { of_pods: HashMap::new(), vpcs: HashMap::new() };
+        let mut found = Self { of_pods: HashMap::new(), ports: HashMap::new() };
         if scene.objects.balancers.is_empty() {
             return found;
         }
         for request in &scene.objects.requests {
-            let port = scene.objects.ports.get(&*request.port());
-            let (Ok(subnet), Some(port)) = (scene.subnet_of(request), port) else {
+            let record = scene.objects.ports.get_key_value(&*request.port());
+            let (Ok(subnet), Some((name, port))) = (scene.subnet_of(request), record) else {
                 continue;
             };
             for address in &port.addresses {
                 let place = (&*request.pod.namespace, *address);
-                found.vpcs.entry(place).or_insert(&subnet.vpc);
+                let checked = || CheckedMachine { port: name.clone(), subnet: subnet.name.clone() };
+                found.ports.entry(place).or_insert_with(|| (&subnet.vpc, checked()));
             }
             let of_pod = found.of_pods.entry(&request.pod).or_default();
             of_pod.push(MachinePort { vpc: &subnet.vpc, addresses: &port.addresses });
@@ -55,7 +60,8 @@ impl<'a> Machines<'a> {
         let mut of_backends = backends.filter_map(|backend| match backend {
             Backend::Pod(pod, _) => Some(self.of_pods.get(pod)?.first()?.vpc),
             Backend::Address(address) => {
-                self.vpcs.get(&(&*balancer.namespace, address.ip())).copied()
+                let place = (&*balancer.namespace, address.ip());
+                self.ports.get(&place).map(|(vpc, _)| *vpc)
             }
         });
         let named = balancer.vpc.as_ref().map(|(_, vpc)| vpc);
@@ -65,12 +71,16 @@ impl<'a> Machines<'a> {
     /// Addresses of a machine in a VPC. A pod that has none there is named.
     fn addresses(
         &self,
-        backend: &Backend,
+        (backend, namespace): (&Backend, &str),
         vpc: &str,
         problems: &mut Vec<FieldProblem>,
-    ) -> Vec<SocketAddr> {
+    ) -> Vec<Machine> {
+        let check = |namespace: &str, address: IpAddr| {
+            let (of, checked) = self.ports.get(&(namespace, address))?;
+            (***of == *vpc).then(|| checked.clone())
+        };
         let (pod, port) = match backend {
-            Backend::Address(address) => return vec![*address],
+            Backend::Address(address) => return vec![(*address, check(namespace, address.ip()))],
             Backend::Pod(pod, port) => (pod, *port),
         };
         let ports = self.of_pods.get(pod).map_or(&[][..], Vec::as_slice);
@@ -83,7 +93,9 @@ impl<'a> Machines<'a> {
             }
         }
         let addresses = inside.into_iter().flat_map(|port| port.addresses);
-        addresses.map(|address| SocketAddr::new(*address, port)).collect()
+        let machines = addresses
+            .map(|address| (SocketAddr::new(*address, port), check(&pod.namespace, *address)));
+        machines.collect()
     }
 }
 
@@ -129,16 +141,14 @@ pub(super) fn resolve(
     let mut problems = balancer.problems.clone();
     let mut vips = Vec::new();
     for port in &balancer.ports {
-        let mut all: Vec<SocketAddr> = port
-            .backends
-            .iter()
-            .flat_map(|backend| machines.addresses(backend, &vpc, &mut problems))
-            .collect();
-        all.sort_unstable();
-        all.dedup();
+        let backends = port.backends.iter().flat_map(|backend| {
+            machines.addresses((backend, &balancer.namespace), &vpc, &mut problems)
+        });
+        let all: BTreeMap<SocketAddr, Option<CheckedMachine>> = backends.collect();
+        let is_checked = has_checks(balancer.key.kind, port.protocol);
         for address in addresses {
-            let of_family = all.iter().filter(|one| one.is_ipv4() == address.is_ipv4());
-            let backends: Vec<SocketAddr> = of_family.copied().collect();
+            let of_family = || all.iter().filter(|(one, _)| one.is_ipv4() == address.is_ipv4());
+            let backends: Vec<SocketAddr> = of_family().map(|(one, _)| *one).collect();
             let vip = SocketAddr::new(*address, port.port);
             let claim = (vpc.clone(), port.protocol, vip);
             if let Some(other) = inside.get(&claim) {
@@ -149,7 +159,11 @@ pub(super) fn resolve(
             }
             inside.insert(claim, balancer.key.clone());
             if !backends.is_empty() {
-                vips.push(WiredVip { protocol: port.protocol, vip, backends });
+                let checked = of_family().filter(|_| is_checked && address.is_ipv4());
+                let checked =
+                    checked.filter_map(|(one, checked)| Some((one.ip(), checked.clone()?)));
+                let checked = checked.collect();
+                vips.push(WiredVip { protocol: port.protocol, vip, backends, checked });
             }
         }
     }
@@ -166,13 +180,34 @@ pub(super) fn resolve(
     Some(Ok(WiredBalancer { vpc, has_affinity, vips, switches, problems }))
 }
 
-/// Addresses and ports in the load balancers of a VPC, by protocol and affinity, each with the value
-/// of its machines.
-pub type VpcVips = BTreeMap<(Protocol, bool), BTreeMap<String, String>>;
+/// `true` if machines of a kind of object are checked for health. OVN checks TCP and UDP.
+fn has_checks(kind: BalancerKind, protocol: Protocol) -> bool {
+    kind == BalancerKind::SwitchRule && protocol != Protocol::Sctp
+}
+
+/// Address of a subnet that checks machines: that of the `Vip` with its name.
+fn checking_address(scene: &VpcScene, subnet: &Arc<str>) -> Option<IpAddr> {
+    let (virtual_ip, of) = scene.virtual_ip(subnet).ok()?;
+    let mut addresses = virtual_ip.addresses.iter().filter(|_| of.name == *subnet);
+    addresses.find(|address| address.is_ipv4()).copied()
+}
+
+/// Load balancers of a VPC, by protocol and affinity.
+pub type VpcVips = BTreeMap<(Protocol, bool), BalancedVips>;
+
+/// Subnets of which an address checks machines for health.
+pub fn checking_subnets(
+    balancers: &BTreeMap<BalancerKey, Result<WiredBalancer, BalancerProblem>>,
+) -> BTreeSet<Arc<str>> {
+    let vips = balancers.values().flatten().flat_map(|balancer| &balancer.vips);
+    let checked = vips.flat_map(|vip| vip.checked.values());
+    checked.map(|checked| checked.subnet.clone()).collect()
+}
 
 /// Addresses and ports in the load balancers of all VPCs. Those of `RouterLBRule`s have load balancers
 /// of their own.
 pub fn shared_vips(
+    scene: &VpcScene,
     balancers: &BTreeMap<BalancerKey, Result<WiredBalancer, BalancerProblem>>,
 ) -> BTreeMap<Arc<str>, VpcVips> {
     let mut found: BTreeMap<Arc<str>, VpcVips> = BTreeMap::new();
@@ -181,7 +216,15 @@ pub fn shared_vips(
         let of_vpc = found.entry(balancer.vpc.clone()).or_default();
         for vip in &balancer.vips {
             let of_kind = of_vpc.entry((vip.protocol, balancer.has_affinity)).or_default();
-            of_kind.insert(vip.vip.to_string(), vip.to_text());
+            let key = vip.vip.to_string();
+            of_kind.vips.insert(key.clone(), vip.to_text());
+            for (address, checked) in &vip.checked {
+                if let Some(source) = checking_address(scene, &checked.subnet) {
+                    let of_machine = format!("{}:{source}", checked.port);
+                    of_kind.sources.insert(address.to_string(), of_machine);
+                    of_kind.checks.entry(key.clone()).or_insert_with(|| checked.subnet.clone());
+                }
+            }
         }
     }
     found

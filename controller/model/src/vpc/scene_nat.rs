@@ -273,6 +273,22 @@ fn inner(scene: &VpcScene, rule: &NatRule) -> Result<Inner, NatProblem> {
             };
             Ok(Inner { vpc: subnet.vpc.clone(), v4: range(false), v6: range(true), machine: None })
         }
+        NatTarget::VirtualIp(name) => {
+            let problem = |reason: &dyn Display| NatProblem::Target {
+                field: "spec.ipName",
+                reason: format!("Vip {name}: {reason}"),
+            };
+            let (virtual_ip, subnet) = scene.virtual_ip(name).map_err(|reason| problem(&reason))?;
+            if virtual_ip.addresses.is_empty() {
+                return Err(problem(&"it has no address yet"));
+            }
+            let address = |is_ipv6| {
+                let mut addresses = virtual_ip.addresses.iter();
+                Some(addresses.find(|address| address.is_ipv6() == is_ipv6)?.to_string())
+            };
+            let (v4, v6) = (address(false), address(true));
+            Ok(Inner { vpc: subnet.vpc.clone(), v4, v6, machine: None })
+        }
         NatTarget::Port(name) => {
             let problem = |reason: String| NatProblem::Target { field: "spec.ipName", reason };
             let port = scene

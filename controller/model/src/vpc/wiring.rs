@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
-use crate::pod::PodKey;
-
 use super::acl::SubnetAcl;
 use super::dhcp::DhcpOptions;
 use super::nat::ForwardedPort;
@@ -60,6 +58,8 @@ pub struct WiredSubnet {
     pub route_table: String,
     /// ACLs.
     pub acls: Vec<SubnetAcl>,
+    /// Further addresses for which the router answers machines.
+    pub answered: Vec<IpAddr>,
     /// DHCP options of machines, at most one of each family.
     pub dhcp: Vec<WiredDhcp>,
     /// Router advertisements of the router's port. `None`: none.
@@ -125,8 +125,8 @@ pub struct NatRow {
 pub struct WiredPort {
     /// Subnet of the port.
     pub subnet: Arc<str>,
-    /// The pod.
-    pub pod: PodKey,
+    /// Namespace and name of the machine.
+    pub machine: Arc<str>,
     /// `true`: the VPC of the subnet is the default one.
     pub is_in_default_vpc: bool,
     /// MAC address and addresses, with blanks between them.
@@ -139,6 +139,8 @@ pub struct WiredPort {
     pub groups: Vec<Arc<str>>,
     /// Addresses.
     pub ips: Vec<IpAddr>,
+    /// Virtual addresses that the machine may have, too.
+    pub shared: Vec<IpAddr>,
 }
 
 /// Port of a node on an external subnet.

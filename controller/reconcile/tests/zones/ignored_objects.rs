@@ -1,7 +1,7 @@
 //! Objects that have no effect although nothing is wrong with them: one warning for each kind, with
 //! the number of objects.
 
-use patchbay_model::{ClusterSettings, Feature, IpFamily};
+use patchbay_model::{ClusterSettings, Databases, Feature, IpFamily};
 
 use crate::cluster_of;
 
@@ -84,6 +84,24 @@ fn egress_ips_without_status() {
 }
 
 #[test]
+fn egress_ips_in_one_database_of_all_nodes() {
+    let settings = ClusterSettings {
+        families: vec![IpFamily::V4],
+        service_cidrs: vec!["10.96.0.0/16".parse().unwrap()],
+        databases: Databases::Central,
+        features: Feature::ALL.into_iter().collect(),
+        ..ClusterSettings::default()
+    };
+    let egress_ip = "{apiVersion: k8s.ovn.org/v1, kind: EgressIP, metadata: {name: one}, spec: {egressIPs: \
+                     [172.18.0.100], namespaceSelector: {matchLabels: {team: blue}}}, status: {items: [{node: n1, \
+                     egressIP: 172.18.0.100}]}}";
+    let warnings = cluster_of(&[CLUSTER, egress_ip].join("\n---\n"), settings).warnings;
+    let expected = "EgressIP one: ignored, because networks in one database for all nodes have no gateway \
+                    routers";
+    assert!(warnings.iter().any(|warning| warning.contains(expected)), "{warnings:#?}");
+}
+
+#[test]
 fn policy_peers_of_other_networks() {
     let policy = |name: &str, team: &str| {
         format!(
@@ -146,10 +164,11 @@ fn objects_of_kube_ovn_in_a_zone() {
 
 #[test]
 fn objects_that_only_lint_reads() {
-    let vip = "{apiVersion: kubeovn.io/v1, kind: Vip, metadata: {name: a}, spec: {subnet: s}}";
+    let dns = "{apiVersion: kubeovn.io/v1, kind: VpcDns, metadata: {name: a}, spec: {vpc: v}}";
     let text = "ignored, because only lint reads such objects";
-    warns(&[vip], &format!("kubeovn.io Vip a: {text}"));
-    let group = "{apiVersion: kubeovn.io/v1, kind: SecurityGroup, metadata: {name: g}, spec: {}}";
-    warns(&[vip, group], &format!("kubeovn.io SecurityGroup g, Vip a: {text}"));
+    warns(&[dns], &format!("kubeovn.io VpcDns a: {text}"));
+    let gateway =
+        "{apiVersion: kubeovn.io/v1, kind: VpcNatGateway, metadata: {name: g}, spec: {vpc: v}}";
+    warns(&[dns, gateway], &format!("kubeovn.io VpcDns a, VpcNatGateway g: {text}"));
     does_not_warn(&[], text);
 }

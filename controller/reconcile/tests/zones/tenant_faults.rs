@@ -2,8 +2,11 @@
 //! which packets pass meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use patchbay_engine::db::Snapshot;
 use patchbay_engine::txn::Transaction;
 use patchbay_model::{ClusterSettings, Databases};
@@ -12,6 +15,8 @@ use patchbay_reach::{Destination, Northbound as Rows, Question, Sender, Verdict}
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{CommitError, Embedded, Northbound, ReconnectError};
 use patchbay_reconcile::zone::ZoneReconciler;
+use patchbay_resources::object::Time;
+use patchbay_resources::state::StateFolder;
 use patchbay_schemas::nb::{GatewayChassis, LogicalRouterPort, LogicalSwitch, LogicalSwitchPort};
 use patchbay_schemas::typed::TableRow as _;
 use patchbay_schemas::uuids::UuidSource;
@@ -340,4 +345,48 @@ fn other_rows(snapshot: &Snapshot) -> Vec<String> {
     }
     found.sort_unstable();
     found
+}
+
+/// Files of a state folder, by name.
+fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = BTreeMap::new();
+    for path in entries {
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.clone(), fs::read_to_string(&path).unwrap());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn the_state_is_the_same_however_often_its_writer_dies() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = StateFolder::new(folder.path());
+    let text = [PLATFORM, TENANT].concat();
+    let settings = ClusterSettings { databases: Databases::Central, ..ClusterSettings::default() };
+    let database = Embedded::new(0).unwrap();
+    let mut expected = None;
+    for run in 0.. {
+        let now = Time(Timestamp::from_second(run).unwrap());
+        let stdin = ["-".into()];
+        let mut input = text.as_bytes();
+        let cluster =
+            Cluster::from_manifests(&stdin, &mut input, Some(&state), settings.clone(), now)
+                .unwrap();
+        state.save(&cluster.inventory).unwrap();
+        let found = files(folder.path());
+        assert_eq!(&found, expected.get_or_insert_with(|| found.clone()), "run {run}");
+        // Each run commits three transactions before it dies.
+        if writer(&database, 3).reconcile(&cluster).await.is_ok() {
+            assert!(run > 5, "{run} runs");
+            break;
+        }
+    }
+    let whole = cluster(&[PLATFORM, TENANT]);
+    let other = Embedded::new(0).unwrap();
+    writer(&other, usize::MAX).reconcile(&whole).await.unwrap();
+    assert_eq!(rows(&database.snapshot()), rows(&other.snapshot()));
 }

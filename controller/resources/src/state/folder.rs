@@ -16,8 +16,8 @@ use crate::ipam_claim::IPAMClaim;
 use crate::manifests::{Inventory, InventoryKind, LoadError, ObjectKey, Problem, read_state_files};
 use crate::nad::NetworkAttachmentDefinition;
 use crate::object::kube_ovn::{
-    IP, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule, Subnet,
-    SwitchLBRule, Vlan, Vpc,
+    IP, IPPool, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, ProviderNetwork, RouterLBRule, Subnet,
+    SwitchLBRule, Vip, Vlan, Vpc,
 };
 use crate::object::{Node, Object as _, Pod, PodSpec};
 use crate::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
@@ -141,7 +141,7 @@ impl StateKind {
 }
 
 /// Kinds with state files.
-const STATE_KINDS: [StateKind; 18] = [
+const STATE_KINDS: [StateKind; 20] = [
     StateKind { objects: node_files, ..StateKind::of::<Node>() },
     StateKind { objects: pod_files, ..StateKind::of::<Pod>() },
     StateKind::of::<IPAMClaim>(),
@@ -160,6 +160,8 @@ const STATE_KINDS: [StateKind; 18] = [
     StateKind::of::<IP>(),
     StateKind::of::<SwitchLBRule>(),
     StateKind::of::<RouterLBRule>(),
+    StateKind::of::<Vip>(),
+    StateKind::of::<IPPool>(),
 ];
 
 /// File name and content for each object of a kind.

@@ -138,12 +138,28 @@ fn restore_vpcs(manifests: &mut Inventory, state: &Inventory) {
     restore_kind(manifests, state, |new: &mut RouterLBRule, old| {
         restore_status(&mut new.status, old.status.as_ref());
     });
+    restore_kind(manifests, state, |new: &mut Vip, old| {
+        // An address of another subnet is another address.
+        if new.spec.subnet == old.spec.subnet {
+            restore_status(&mut new.status, old.status.as_ref());
+        }
+    });
+    restore_kind(manifests, state, |new: &mut IPPool, old| {
+        restore_status(&mut new.status, old.status.as_ref());
+    });
     let is_made = |origin: &Origin| !matches!(origin, Origin::Manifest(_));
     for (key, eip) in state.ovn_eips.iter() {
         // Addresses of routers' ports have no object of a user.
         let is_of_port = eip.object.spec.type_ == "lrp" && is_made(&eip.origin);
         if is_of_port && manifests.ovn_eips.get(key).is_none() {
             manifests.ovn_eips.insert(eip.clone());
+        }
+    }
+    for (key, vip) in state.vips.iter() {
+        // Addresses that check machines have the name of their subnet.
+        let is_check = vip.object.spec.subnet == key.name && is_made(&vip.origin);
+        if is_check && manifests.vips.get(key).is_none() {
+            manifests.vips.insert(vip.clone());
         }
     }
     for (key, record) in state.ips.iter() {
@@ -267,8 +283,8 @@ fn restore_former_versions(manifests: &mut Inventory, state: &Inventory) {
     restore_former::<SwitchLBRule>(manifests, state, true);
     restore_former::<RouterLBRule>(manifests, state, true);
     restore_former::<SecurityGroup>(manifests, state, false);
-    restore_former::<Vip>(manifests, state, false);
-    restore_former::<IPPool>(manifests, state, false);
+    restore_former::<Vip>(manifests, state, true);
+    restore_former::<IPPool>(manifests, state, true);
     restore_former::<VpcDns>(manifests, state, false);
     restore_former::<VpcNatGateway>(manifests, state, false);
     restore_former::<IPAddressPool>(manifests, state, false);

@@ -6,6 +6,7 @@ use patchbay_model::Protocol;
 use patchbay_model::vpc::{VpcVips, WiredBalancer};
 use patchbay_rows::{PartRows, Reader};
 use patchbay_schemas::atom::Atom;
+use patchbay_schemas::nb::LoadBalancerHealthCheck;
 use patchbay_schemas::schema::Constraint;
 
 use super::{ids, map};
@@ -15,6 +16,10 @@ use crate::tables::{BalancerRow, VpcBalancerRow};
 
 /// Seconds for which a client keeps its backend with session affinity, as in Kube-OVN.
 const AFFINITY_SECONDS: &str = "10800";
+
+/// Options of health checks, as in Kube-OVN.
+const CHECK_OPTIONS: [(&str, &str); 4] =
+    [("interval", "5"), ("timeout", "20"), ("success_count", "3"), ("failure_count", "3")];
 
 /// Protocol, affinity and name of each load balancer of a VPC.
 pub(super) fn names(vpc: &str) -> impl Iterator<Item = (Protocol, bool, String)> {
@@ -42,17 +47,28 @@ pub(super) fn put_of_vpc(
     let fields = affinity_fields(reader);
     for (protocol, has_affinity, name) in names(vpc) {
         let of_kind = vips.and_then(|vips| vips.get(&(protocol, has_affinity)));
+        let row_name = name.clone();
         let mut options = map([("prefer_local_backend", "false")]);
         options.extend(kept_clients(protocol, has_affinity));
         let row = VpcBalancerRow {
             name: name.into(),
             protocol: Some(word(protocol).into()),
-            vips: of_kind.cloned().unwrap_or_default(),
+            vips: of_kind.map(|of| of.vips.clone()).unwrap_or_default(),
+            ip_port_mappings: of_kind.map(|of| of.sources.clone()).unwrap_or_default(),
             selection_fields: if has_affinity { fields.clone() } else { BTreeSet::new() },
             options,
             external_ids: ids(part, []),
         };
         rows.put(of.tables.vpc_balancers, &row);
+        for (vip, subnet) in of_kind.iter().flat_map(|of| &of.checks) {
+            let row = LoadBalancerHealthCheck {
+                vip: vip.clone(),
+                options: map(CHECK_OPTIONS),
+                external_ids: ids(part, [("switch_lb_subnet", &**subnet)]),
+            };
+            let mut check = rows.put(of.tables.health_checks, &row);
+            check.held_by(of.tables.checks_of_balancer, &*row_name);
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod acl;
 pub(super) mod balancer;
 mod dhcp;
 pub(super) mod group;
+pub(super) mod ip_pool;
 pub(super) mod nat;
 pub(super) mod port;
 pub(super) mod router;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use patchbay_model::vpc::{DENY_ALL_GROUP, WiredEip, WiredPort, group_addresses, port_group};
+use patchbay_model::vpc::{
+    DENY_ALL_GROUP, WiredEip, WiredPort, WiredVirtualIp, group_addresses, port_group,
+};
 use patchbay_rows::{PartRows, Reader};
 use patchbay_schemas::atom::Atom;
 
-use super::{dhcp, group, ids};
+use super::{dhcp, group, ids, map};
 use crate::capability::{POD, Vpcs};
 use crate::inputs::VpcCell;
 use crate::part::Part;
@@ -29,8 +31,7 @@ pub(crate) fn put(
         rows.keep_rest();
         return;
     }
-    let pod = port.pod.to_string();
-    let mut external_ids = ids(part, [("ls", &port.subnet), (POD, &pod)]);
+    let mut external_ids = ids(part, [("ls", &port.subnet), (POD, &port.machine)]);
     if !port.is_in_default_vpc {
         external_ids.insert(DEFAULT_GROUP.to_owned(), "false".to_owned());
     }
@@ -38,11 +39,18 @@ pub(crate) fn put(
         .row(of.tables.switch_ports, name)
         .and_then(|row| reader.typed(row).ok())
         .unwrap_or_default();
+    let shared: Vec<String> = port.shared.iter().map(ToString::to_string).collect();
+    if !shared.is_empty() {
+        external_ids.insert("vips".to_owned(), shared.join(","));
+        external_ids.insert("attach-vips".to_owned(), "true".to_owned());
+    }
+    let own = [port.addresses.clone()].into_iter();
+    let secured = || own.chain(shared).collect::<Vec<_>>().join(" ");
     group::put_ids(&port.groups, &former.external_ids, &mut external_ids);
     let row = SwitchPortRow {
         name: (&**name).into(),
         addresses: [port.addresses.clone()].into(),
-        port_security: port.has_port_security.then(|| port.addresses.clone()).into_iter().collect(),
+        port_security: port.has_port_security.then(secured).into_iter().collect(),
         external_ids,
         ..SwitchPortRow::default()
     };
@@ -92,4 +100,42 @@ pub(crate) fn put_eip(
         ..SwitchPortRow::default()
     };
     rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &*eip.subnet);
+}
+
+/// Adds the ports of a virtual address: one that its machines have in turn, or that of a machine on
+/// the network of its node.
+pub(crate) fn put_virtual_ip(
+    of: &Vpcs,
+    (part, name): (&Part, &Arc<str>),
+    virtual_ip: &WiredVirtualIp,
+    rows: &mut PartRows<()>,
+) {
+    let subnet = &*virtual_ip.subnet;
+    if let Some((address, ports)) = &virtual_ip.shared {
+        let mut options = map([("virtual-ip", &*address.to_string())]);
+        if !ports.is_empty() {
+            options.insert("virtual-parents".to_owned(), ports.join(","));
+        }
+        let row = SwitchPortRow {
+            name: (&**name).into(),
+            r#type: "virtual".to_owned(),
+            options,
+            external_ids: ids(part, [("ls", subnet)]),
+            ..SwitchPortRow::default()
+        };
+        rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, subnet);
+    }
+    if let Some(host) = &virtual_ip.host {
+        let mut external_ids = ids(part, [("ls", subnet), (POD, &host.machine)]);
+        if !host.is_in_default_vpc {
+            external_ids.insert(DEFAULT_GROUP.to_owned(), "false".to_owned());
+        }
+        let row = SwitchPortRow {
+            name: host.name.as_str().into(),
+            addresses: [host.addresses.clone()].into(),
+            external_ids,
+            ..SwitchPortRow::default()
+        };
+        rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, subnet);
+    }
 }

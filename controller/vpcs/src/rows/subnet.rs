@@ -130,10 +130,11 @@ fn put_router_port(
     if !subnet.route_table.is_empty() {
         options.insert(ROUTE_TABLE.to_owned(), subnet.route_table.clone());
     }
+    let mac = kept_mac(of, &port, reader).or_else(|| gateway_mac(gateways)).unwrap_or_default();
     let advertised = subnet.advertised.as_ref();
     let row = RouterPortRow {
         name: port.as_str().into(),
-        mac: kept_mac(of, &port, reader).or_else(|| gateway_mac(gateways)).unwrap_or_default(),
+        mac: mac.clone(),
         networks: subnet.nets.iter().map(|net| format_net(net.gateway_net())).collect(),
         peer: None,
         ipv6_prefix: advertised.map(|_| prefix_lengths(subnet)).unwrap_or_default(),
@@ -142,11 +143,17 @@ fn put_router_port(
         external_ids: ids(part, [("lr", &subnet.vpc)]),
     };
     rows.put(of.tables.router_ports, &row).held_by(of.tables.ports_of_router, &*subnet.vpc);
+    let mut options = map([("router-port", &*port)]);
+    if !subnet.answered.is_empty() {
+        let answered = subnet.answered.iter().map(ToString::to_string);
+        let answered: Vec<String> = [mac].into_iter().chain(answered).collect();
+        options.insert("arp_proxy".to_owned(), answered.join(" "));
+    }
     let row = SwitchPortRow {
         name: router_side(name, &subnet.vpc).into(),
         r#type: "router".to_owned(),
         addresses: ["router".to_owned()].into(),
-        options: map([("router-port", &*port)]),
+        options,
         external_ids: ids(part, [("ls", name)]),
         ..SwitchPortRow::default()
     };

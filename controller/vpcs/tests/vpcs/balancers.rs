@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use patchbay_schemas::nb::{LoadBalancer, LogicalRouter, LogicalSwitch};
+use patchbay_schemas::nb::{LoadBalancer, LoadBalancerHealthCheck, LogicalRouter, LogicalSwitch};
 
 use crate::changes::tenant;
 use crate::world::{World, read};
@@ -261,4 +261,59 @@ fn a_rule_of_the_router_opens_no_other_load_balancer() {
     assert_eq!(held(&world), (expected, 1));
     world.apply(read(&format!("{}{MACHINES}{before}", tenant())));
     assert_eq!(held(&world), (["first".to_owned()].into(), 0));
+}
+
+#[test]
+fn machines_of_rules_are_checked_by_an_address_of_their_subnet() {
+    let objects = [
+        rule(
+            "SwitchLBRule",
+            "front",
+            "vip: '10.100.0.200,fd00::c8', namespace: alpha, selector: ['app:web'], ports: [{port: 443}]",
+        ),
+        rule(
+            "SwitchLBRule",
+            "fixed",
+            "vip: 10.100.0.201, namespace: alpha, endpoints: [10.100.0.3, 10.100.0.99], ports: [{port: 80}, {port: \
+             81, protocol: SCTP}]",
+        ),
+    ];
+    let mut world = world(&objects.concat());
+    let balancers = |world: &World| {
+        let all = world.rows::<LoadBalancer>().into_iter();
+        let checked = all.filter(|one| !one.health_check.is_empty());
+        checked.map(|one| (one.name, one.ip_port_mappings)).collect::<Vec<_>>()
+    };
+    let sources = map([
+        ("10.100.0.3", "web1.alpha.net.alpha.ovn:10.100.0.5"),
+        ("10.100.0.4", "web2.alpha.net.alpha.ovn:10.100.0.5"),
+    ]);
+    assert_eq!(balancers(&world), [("vpc-alpha-vpc-tcp-load".to_owned(), sources)]);
+    let checks = |world: &World| {
+        let rows = world.rows::<LoadBalancerHealthCheck>().into_iter();
+        let mut vips: Vec<String> = rows.map(|row| row.vip).collect();
+        vips.sort_unstable();
+        vips
+    };
+    assert_eq!(checks(&world), ["10.100.0.200:443", "10.100.0.201:80"]);
+    let row = world.rows::<LoadBalancerHealthCheck>().pop().unwrap();
+    let expected =
+        [("interval", "5"), ("timeout", "20"), ("success_count", "3"), ("failure_count", "3")];
+    assert_eq!(row.options, map(expected));
+    assert_eq!(row.external_ids["switch_lb_subnet"], "alpha-subnet");
+    let made = world.inventory.vips.named("alpha-subnet").unwrap().clone();
+    assert_eq!(made.status.unwrap().v4_ip, "10.100.0.5");
+    // A later run has the address, and the last rule takes it along.
+    let mut later = read(&format!("{}{MACHINES}{}", tenant(), objects[1]));
+    later.vips.clone_from(&world.inventory.vips);
+    world.apply(later);
+    assert_eq!(checks(&world), ["10.100.0.201:80"]);
+    let sources = map([("10.100.0.3", "web1.alpha.net.alpha.ovn:10.100.0.5")]);
+    assert_eq!(balancers(&world), [("vpc-alpha-vpc-tcp-load".to_owned(), sources)]);
+    let mut last = read(&format!("{}{MACHINES}", tenant()));
+    last.vips.clone_from(&world.inventory.vips);
+    world.apply(last);
+    assert_eq!((checks(&world), world.inventory.vips.iter().count()), (Vec::new(), 0));
+    let used = &world.inventory.subnets.named("alpha-subnet").unwrap().status.as_ref().unwrap();
+    assert_eq!(used.v4_using_ip_range, "10.100.0.2-10.100.0.4");
 }

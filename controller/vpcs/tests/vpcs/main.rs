@@ -7,6 +7,8 @@ mod balancers;
 mod changes;
 mod dhcp;
 mod groups;
+mod ip_pools;
 mod recorded;
 mod refused;
+mod virtual_ips;
 mod world;

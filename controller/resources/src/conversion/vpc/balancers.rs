@@ -248,7 +248,8 @@ struct RuleFields<'a> {
 impl RuleFields<'_> {
     fn balancer(&self, front: BalancerFront, pods: &Pods) -> Result<Balancer, FieldProblem> {
         let mut problems = Vec::new();
-        let (labels, addresses) = (self.labels(&mut problems), self.addresses(&mut problems));
+        let (labels, addresses) =
+            (read_labels(self.selector, &mut problems), self.addresses(&mut problems));
         if labels.is_empty() && addresses.is_empty() {
             let missing = || FieldProblem::new("spec", "one of selector and endpoints is required");
             return Err(problems.into_iter().next().unwrap_or_else(missing));
@@ -286,23 +287,6 @@ impl RuleFields<'_> {
         Ok(Balancer { has_affinity, ports, problems, ..empty(self.namespace, front) })
     }
 
-    fn labels(&self, problems: &mut Vec<FieldProblem>) -> BTreeMap<String, String> {
-        let mut labels = BTreeMap::new();
-        for (index, text) in self.selector.iter().enumerate() {
-            let mut parts = text.split(':').map(str::trim);
-            match (parts.next(), parts.next(), parts.next()) {
-                (Some(key), Some(value), None) if !key.is_empty() => {
-                    labels.insert(key.to_owned(), value.to_owned());
-                }
-                _ => {
-                    let field = format!("spec.selector[{index}]");
-                    problems.push(FieldProblem::of_text(field, text, "is not key:value"));
-                }
-            }
-        }
-        labels
-    }
-
     fn addresses(&self, problems: &mut Vec<FieldProblem>) -> Vec<IpAddr> {
         let mut addresses = Vec::new();
         for (index, text) in self.endpoints.iter().enumerate() {
@@ -315,6 +299,27 @@ impl RuleFields<'_> {
         }
         addresses
     }
+}
+
+/// Labels of the field `selector`: `key:value`.
+pub(super) fn read_labels(
+    selector: &[String],
+    problems: &mut Vec<FieldProblem>,
+) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    for (index, text) in selector.iter().enumerate() {
+        let mut parts = text.split(':').map(str::trim);
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(key), Some(value), None) if !key.is_empty() => {
+                labels.insert(key.to_owned(), value.to_owned());
+            }
+            _ => {
+                let field = format!("spec.selector[{index}]");
+                problems.push(FieldProblem::of_text(field, text, "is not key:value"));
+            }
+        }
+    }
+    labels
 }
 
 /// Protocol, port of the address, and port of the machines.

@@ -9,10 +9,17 @@ use patchbay_model::vpc::{
 };
 use patchbay_model::{FieldProblem, IpFamily, NetworkSelection, Pod};
 
+use super::ip_pools::{self, NamespacePools};
+use super::virtual_ips;
 use crate::conversion::pod;
 use crate::manifests::{Inventory, ObjectKey};
 use crate::object;
-use crate::object::Object as _;
+use crate::object::{Object as _, OwnerReference};
+
+/// Kind of `KubeVirt`'s virtual machines, which own their pods.
+const INSTANCE_KIND: &str = "VirtualMachineInstance";
+/// Beginning of the API versions of `KubeVirt`.
+const INSTANCE_GROUP: &str = "kubevirt.io/";
 
 /// Subnets by the provider of an attachment definition. Of several with one provider, the first one
 /// by name has it.
@@ -28,6 +35,7 @@ pub fn port_requests(inventory: &Inventory) -> Vec<PortRequest> {
             providers.entry(provider).or_insert_with(name);
         }
     }
+    let pools = NamespacePools::new(inventory);
     let pods = inventory.pods.in_order();
     let requests = pods.into_iter().flat_map(|(_, sourced)| {
         let object = &sourced.object;
@@ -35,8 +43,16 @@ pub fn port_requests(inventory: &Inventory) -> Vec<PortRequest> {
         let is_wired = !read.has_host_network && !read.is_completed;
         let selections = read.selections.iter().flatten().filter(|_| is_wired);
         let served = selections.filter(|one| is_served(inventory, one));
-        let requests: Vec<PortRequest> =
+        let mut requests: Vec<PortRequest> =
             served.map(|one| request(&providers, inventory, object, (&read, one))).collect();
+        let (virtual_ips, mut problems) = virtual_ips::of_pod(inventory, object, &read);
+        for request in &mut requests {
+            if let (Ok(subnet), None, []) = (&request.subnet, &request.source, &*request.wishes) {
+                request.source = pools.source(subnet, &request.pod.namespace);
+            }
+            request.virtual_ips.clone_from(&virtual_ips);
+            request.problems.append(&mut problems);
+        }
         requests
     });
     requests.collect()
@@ -49,6 +65,15 @@ fn is_served(inventory: &Inventory, selection: &NetworkSelection) -> bool {
     let config =
         definition.and_then(|one| one.object.spec.config.as_deref()).map(KubeOvnConfig::from_json);
     matches!(config, Some(Ok(Some(config))) if !config.is_ipam_only)
+}
+
+/// Name of the virtual machine that owns a pod, which outlives its pods. `None`: none does.
+pub fn machine_name(object: &object::Pod) -> Option<&str> {
+    let mut owners = object.owner_references().iter();
+    let is_machine = |owner: &&OwnerReference| {
+        owner.kind == INSTANCE_KIND && owner.api_version.starts_with(INSTANCE_GROUP)
+    };
+    Some(&owners.find(is_machine)?.name)
 }
 
 fn request(
@@ -82,11 +107,20 @@ fn request(
             (!value.is_empty()).then(|| (key, value.clone()))
         })
     };
+    let pool = annotation("ip_pool");
+    let pool = pool.map(|(key, text)| ip_pools::annotated(inventory, (&key, &text)));
+    let (source, of_pool) = match pool {
+        Some(Ok((source, subnet))) => (Some(source), subnet.map(Ok)),
+        Some(Err(problem)) => (None, Some(Err(problem))),
+        None => (None, None),
+    };
     let subnet = match annotation("logical_switch") {
         Some((_, subnet)) if inventory.subnets.named(&subnet).is_some() => Ok(Arc::from(subnet)),
         Some((annotation, subnet)) => Err(PortProblem::UnknownSubnet { annotation, subnet }),
-        None => providers.get(&definition).cloned().ok_or_else(|| {
-            PortProblem::NoSubnet(format!("{}/{}", selection.namespace, selection.name))
+        None => of_pool.unwrap_or_else(|| {
+            providers.get(&definition).cloned().ok_or_else(|| {
+                PortProblem::NoSubnet(format!("{}/{}", selection.namespace, selection.name))
+            })
         }),
     };
     let mut wishes = Vec::new();
@@ -145,15 +179,18 @@ fn request(
     let is_true = |value: Option<(String, String)>| value.is_some_and(|(_, value)| value == "true");
     PortRequest {
         pod: pod.key.clone(),
+        machine: machine_name(object).map_or_else(|| pod.key.name.clone(), Arc::from),
         node: pod.node.clone(),
         subnet: problem.map_or(subnet, Err),
         family,
         wishes,
+        source,
         mac: annotation("mac_address").map(|(_, mac)| mac.to_ascii_lowercase()),
         has_port_security: is_true(annotation("port_security")),
         dhcp_v4,
         dhcp_v6,
         groups,
+        virtual_ips: Vec::new(),
         problems,
         provider,
     }

@@ -27,8 +27,14 @@ pub(super) fn nat_rules(inventory: &Inventory) -> ReadRules {
         let key = key(NatKind::Fip, &of.name);
         let spec = &object.object.spec;
         let rule = rule(&key, &spec.ovn_eip, machine(&fip_fields(spec)), object.position);
-        let rule = rule
-            .and_then(|rule| Ok(NatRule { is_distributed: is_distributed(&spec.type_)?, ..rule }));
+        let rule = rule.and_then(|rule| {
+            let is_distributed = is_distributed(&spec.type_)?;
+            if is_distributed && matches!(rule.target, NatTarget::VirtualIp(_)) {
+                let reason = "excludes a Vip, which is on no certain node";
+                return Err(FieldProblem::of_text("spec.type", &spec.type_, reason));
+            }
+            Ok(NatRule { is_distributed, ..rule })
+        });
         (key, rule)
     });
     let dnat = inventory.ovn_dnat_rules.iter().map(|(of, object)| {
@@ -121,11 +127,11 @@ fn dnat_fields(spec: &OvnDnatRuleSpec) -> MachineFields<'_> {
 
 fn machine(fields: &MachineFields<'_>) -> Result<NatTarget, FieldProblem> {
     if !fields.ip_name.is_empty() {
-        if fields.ip_type == "vip" {
-            let reason = "Vips are not supported";
-            return Err(FieldProblem::of_text("spec.ipType", fields.ip_type, reason));
-        }
-        return Ok(NatTarget::Port(fields.ip_name.into()));
+        let name = fields.ip_name.into();
+        return Ok(match fields.ip_type {
+            "vip" => NatTarget::VirtualIp(name),
+            _ => NatTarget::Port(name),
+        });
     }
     let (v4, v6) = (text(fields.v4), text(fields.v6));
     if v4.is_none() && v6.is_none() {

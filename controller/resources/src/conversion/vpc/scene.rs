@@ -10,7 +10,8 @@ use patchbay_model::vpc::{
     StaticRoute, Vpc, VpcObjects, VpcPort, VpcScene, VpcVlan,
 };
 
-use super::{balancers, expression, groups, node, ports, rules, subnet};
+use super::ports::port_requests;
+use super::{balancers, expression, groups, ip_pools, node, rules, subnet, virtual_ips};
 use crate::manifests::Inventory;
 use crate::object::Object as _;
 use crate::object::kube_ovn::{self, IP, OvnEip, Vlan};
@@ -18,13 +19,31 @@ use crate::object::kube_ovn::{self, IP, OvnEip, Vlan};
 /// Provider network of VLANs that name none.
 const DEFAULT_PROVIDER_NETWORK: &str = "provider";
 
+/// Reads the addresses of external addresses, ports and virtual addresses again, after they were
+/// allocated. Verdicts about subnets do not follow from them.
+pub fn read_addresses(scene: &mut VpcScene, inventory: &Inventory) {
+    scene.objects.eips = eips(inventory);
+    scene.objects.ports = ports(inventory);
+    scene.objects.virtual_ips = virtual_ips::virtual_ips(inventory);
+}
+
+fn eips(inventory: &Inventory) -> BTreeMap<Arc<str>, Eip> {
+    let eips = inventory.ovn_eips.iter();
+    eips.map(|(key, object)| (Arc::from(&*key.name), eip(&object.object))).collect()
+}
+
+fn ports(inventory: &Inventory) -> BTreeMap<Arc<str>, VpcPort> {
+    let records = inventory.ips.iter();
+    records
+        .filter_map(|(key, object)| Some((Arc::from(&*key.name), port(&object.object)?)))
+        .collect()
+}
+
 /// Objects of all VPCs. Those that are being deleted are left out.
 pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
     let custom = inventory.vpcs.iter().filter(|(key, _)| key.name != DEFAULT_VPC);
     let subnets = inventory.subnets.iter();
     let nodes = subnet::node_ranges(inventory);
-    let eips = inventory.ovn_eips.iter();
-    let records = inventory.ips.iter();
     VpcScene::new(VpcObjects {
         vpcs: custom.map(|(key, object)| (Arc::from(&*key.name), vpc(&object.object))).collect(),
         subnets: subnets
@@ -34,14 +53,14 @@ pub fn vpc_scene(inventory: &Inventory) -> VpcScene {
             })
             .collect(),
         vlans: vlans(inventory),
-        eips: eips.map(|(key, object)| (Arc::from(&*key.name), eip(&object.object))).collect(),
+        eips: eips(inventory),
         nats: rules::nat_rules(inventory),
         balancers: balancers::balancers(inventory),
         groups: groups::groups(inventory),
-        ports: records
-            .filter_map(|(key, object)| Some((Arc::from(&*key.name), port(&object.object)?)))
-            .collect(),
-        requests: ports::port_requests(inventory),
+        ip_pools: ip_pools::ip_pools(inventory),
+        virtual_ips: virtual_ips::virtual_ips(inventory),
+        ports: ports(inventory),
+        requests: port_requests(inventory),
         nodes: inventory.nodes.iter().map(|(_, object)| node::vpc_node(&object.object)).collect(),
     })
 }
