@@ -14,11 +14,13 @@ mod address;
 mod answer;
 mod arrival;
 mod expression;
+mod mentions;
 mod northbound;
 mod packet;
 mod policy_match;
 mod question;
 mod resolve;
+mod scene;
 mod similar;
 mod trace;
 mod zones;
@@ -30,5 +32,8 @@ pub use northbound::{Conflict, MachineRoute, Northbound, Northd, Note, RowRef};
 pub use policy_match::{PolicyMatch, PolicyMatchError, PolicyPacket};
 pub use question::{Destination, Protocol, ProtocolError, Question, Sender};
 pub use resolve::NameError;
+pub use scene::{
+    Change, Changed, Checked, Difference, Expectation, ExpectationError, Ports, Scene, Violation,
+};
 pub use trace::{Hop, HopKind};
 pub use zones::{AskedZones, Cell, Course, Matrix, Outcome, SecondDatabase, ZoneAnswer, Zones};

@@ -307,7 +307,7 @@ impl Northbound {
     }
 
     /// All services with load balancers, as `NAMESPACE/NAME`.
-    fn services(&self) -> BTreeSet<String> {
+    pub(crate) fn services(&self) -> BTreeSet<String> {
         let balancers = self.load_balancers.iter();
         let owners = balancers.filter_map(|balancer| balancer.external_ids.get(OWNER_KEY));
         owners.cloned().collect()

@@ -79,7 +79,7 @@ pub(crate) struct SwitchPort {
     /// Gateways from the `dhcpv4_options` of the port. `None`: OVN gives it no options.
     pub(super) gateways: Option<Arc<Gateways>>,
     /// Gateways that the caller gives. `None`: it gives none.
-    pub(super) given_gateways: Option<Box<Gateways>>,
+    pub(crate) given_gateways: Option<Box<Gateways>>,
     /// MAC and IP addresses; for a port to a router with the address `router`, the router port's.
     pub(crate) interfaces: Vec<Interface>,
     /// `true` if the port gets packets for MAC addresses that no port has.

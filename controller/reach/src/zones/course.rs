@@ -151,6 +151,16 @@ impl Course {
         }
     }
 
+    /// `true` if the packet reaches this port, and the sender gets the reply.
+    pub(crate) fn connects(&self, port: &str) -> bool {
+        self.outcome == Outcome::Reaches && self.last().out.as_deref() == Some(port)
+    }
+
+    /// `true` if a zone decides that has no database.
+    pub(crate) fn is_unasked(&self) -> bool {
+        matches!(self.outcome, Outcome::Unasked { .. })
+    }
+
     /// The answer where the packet ends.
     pub fn last(&self) -> &Answer {
         self.end.as_ref().map_or(&self.answer, |end| &end.answer)

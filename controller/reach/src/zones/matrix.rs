@@ -45,9 +45,9 @@ pub struct Cell {
 }
 
 /// Machine with one name and the ports that it has.
-struct Machine<'a> {
-    name: String,
-    ports: Vec<Place<'a>>,
+pub(crate) struct Machine<'a> {
+    pub(crate) name: String,
+    pub(crate) ports: Vec<Place<'a>>,
 }
 
 impl Zones {
@@ -86,6 +86,15 @@ impl Zones {
 
     /// Asks all pairs of machines: pods, or all machines if no switch port is marked as a pod's.
     pub fn machine_matrix(&self, protocol: Protocol) -> Matrix {
+        let machines = self.machine_list();
+        let names = machines.iter().map(|machine| machine.name.clone()).collect();
+        self.matrix(protocol, names, machines.len(), |row, column| {
+            (row != column).then(|| (&machines[row], &machines[column]))
+        })
+    }
+
+    /// Pods, or all machines if no switch port is marked as a pod's, in the order of their names.
+    pub(crate) fn machine_list(&self) -> Vec<Machine<'_>> {
         let mut pods: BTreeMap<String, Vec<Place<'_>>> = BTreeMap::new();
         let mut others = Vec::new();
         for place in self.machines() {
@@ -100,10 +109,7 @@ impl Zones {
             machines = others;
         }
         machines.sort_by_cached_key(|machine| natural_key(&machine.name));
-        let names = machines.iter().map(|machine| machine.name.clone()).collect();
-        self.matrix(protocol, names, machines.len(), |row, column| {
-            (row != column).then(|| (&machines[row], &machines[column]))
-        })
+        machines
     }
 
     /// Asks the pairs of a table.
@@ -129,7 +135,7 @@ impl Zones {
     }
 
     /// Follows the packet of a pair. Returns the port of the destination, too.
-    fn ask_pair(
+    pub(crate) fn ask_pair(
         &self,
         from: &Machine<'_>,
         to: &Machine<'_>,
@@ -165,7 +171,6 @@ impl Cell {
     /// The cell of a pair, whose destination has a port.
     fn new((from, to): (&str, &str), port: &str, course: &Course) -> Self {
         let last = course.last();
-        let is_there = last.out.as_deref() == Some(port);
         let reply = course.reply.as_ref().filter(|_| course.outcome == Outcome::NoReply);
         let at = match reply {
             Some(reply) => format!("no reply: {}", reply.answer.at),
@@ -174,8 +179,8 @@ impl Cell {
         Self {
             from: from.to_owned(),
             to: to.to_owned(),
-            connected: course.outcome == Outcome::Reaches && is_there,
-            other_chassis: matches!(course.outcome, Outcome::Unasked { .. }),
+            connected: course.connects(port),
+            other_chassis: course.is_unasked(),
             verdict: last.verdict,
             at,
         }
@@ -195,7 +200,7 @@ impl Northbound {
 
 /// Key by which `pod-2` comes before `pod-10`: texts, and numbers by their lengths without leading
 /// zeros.
-fn natural_key(name: &str) -> Vec<(bool, usize, String)> {
+pub(crate) fn natural_key(name: &str) -> Vec<(bool, usize, String)> {
     let mut parts = Vec::new();
     let mut rest = name;
     while let Some(first) = rest.chars().next() {

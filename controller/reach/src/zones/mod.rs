@@ -6,6 +6,7 @@ mod places;
 
 pub use course::{AskedZones, Course, Outcome, ZoneAnswer};
 pub use matrix::{Cell, Matrix};
+pub(crate) use matrix::{Machine, natural_key};
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -87,6 +88,11 @@ impl Zones {
     /// The database of a zone. `None`: it has none.
     pub fn database(&self, zone: &str) -> Option<&Northbound> {
         self.databases.get(zone)
+    }
+
+    /// The databases with their zones.
+    pub(crate) fn by_zone(&self) -> impl Iterator<Item = (&str, &Northbound)> {
+        self.databases.iter().map(|(zone, database)| (zone.as_str(), database))
     }
 
     /// The databases.

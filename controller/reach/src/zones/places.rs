@@ -10,14 +10,14 @@ use crate::resolve::{NameError, addresses, is_usable, pod_of};
 
 /// Switch port in the database of a zone.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
-    pub(super) zone: &'a str,
-    pub(super) database: &'a Northbound,
-    pub(super) port: SwitchPortId,
+pub(crate) struct Place<'a> {
+    pub(crate) zone: &'a str,
+    pub(crate) database: &'a Northbound,
+    pub(crate) port: SwitchPortId,
 }
 
 impl<'a> Place<'a> {
-    pub(super) fn network(&self) -> Option<&'a str> {
+    pub(crate) fn network(&self) -> Option<&'a str> {
         self.database.network_of(self.port)
     }
 
@@ -27,12 +27,12 @@ impl<'a> Place<'a> {
     }
 
     /// Name of the port.
-    pub(super) fn name(&self) -> &'a str {
+    pub(crate) fn name(&self) -> &'a str {
         self.database.port_name(self.port.into())
     }
 
     /// The pod of the port, as `NAMESPACE/NAME`. `None`: it is none of a pod.
-    pub(super) fn pod(&self) -> Option<String> {
+    pub(crate) fn pod(&self) -> Option<String> {
         pod_of(self.database.switch_port(self.port))
     }
 

@@ -4,6 +4,7 @@
 
 mod arrivals;
 mod choices;
+mod differences;
 mod hostile;
 mod limits;
 mod recorded;
