@@ -8,6 +8,7 @@ use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
 use super::cluster_flags::ClusterFlags;
 use super::completions::Completions;
+use super::graph::Graph;
 use super::history::History;
 use super::input_flags::InputFlags;
 #[cfg(feature = "kubernetes")]
@@ -87,6 +88,9 @@ pub(super) enum Command {
     ///
     /// Exit status of --check: 0 no difference, 2 differences, 1 error.
     Snapshot(Snapshot),
+    /// Draw the switches, routers, machines and connects of Northbound databases or of manifests, and
+    /// the way of a packet through them.
+    Graph(Box<Graph>),
     /// List the transactions of a database file with their times and comments, and the rows that
     /// each of them changed.
     History(History),

@@ -26,6 +26,7 @@ mod explain;
 mod failure;
 mod file_watcher;
 mod files;
+mod graph;
 mod history;
 mod input_flags;
 mod kept;
@@ -66,7 +67,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
-use patchbay_reach::Outcome;
+use reach::End;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::debug_fn;
@@ -165,6 +166,7 @@ fn start_log(command: Option<&Command>) {
             | Command::Ports(_)
             | Command::Get(_)
             | Command::Snapshot(_)
+            | Command::Graph(_)
             | Command::History(_)
             | Command::Bisect(_),
         ) => true,
@@ -204,11 +206,11 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             #[cfg(feature = "kubernetes")]
             Command::Deploy(arguments) => deploy::deploy(&arguments, console),
             Command::Reach(arguments) => {
-                let outcome = Box::pin(reach::reach(&arguments, console)).await?;
-                return Ok(ExitCode::from(match outcome {
-                    Some(Outcome::Unasked { .. }) => EXIT_NOT_ASKED,
-                    Some(outcome) if !outcome.is_arrival() => EXIT_STOPPED,
-                    Some(_) | None => 0,
+                let end = Box::pin(reach::reach(&arguments, console)).await?;
+                return Ok(ExitCode::from(match end {
+                    End::Good => 0,
+                    End::Bad => EXIT_STOPPED,
+                    End::NotAsked => EXIT_NOT_ASKED,
                 }));
             }
             Command::Completions(arguments) => completions::completions(&arguments, console),
@@ -226,6 +228,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
                 let is_equal = snapshot::snapshot(&arguments, console).await?;
                 return Ok(ExitCode::from(if is_equal { 0 } else { EXIT_CHANGES }));
             }
+            Command::Graph(arguments) => Box::pin(graph::graph(&arguments, console)).await,
             Command::History(arguments) => history::history(&arguments, console),
             Command::Bisect(arguments) => {
                 let is_found = bisect::bisect(&arguments, console)?;

@@ -1,11 +1,15 @@
 //! `patchbay reach`: where a packet goes, and what stops it.
 
 pub(crate) mod args;
+mod difference;
+mod document;
+mod expectation;
 mod facts;
 mod path;
 mod routes;
 pub(crate) mod source;
 pub(crate) mod text;
+mod word;
 
 use std::fs;
 use std::path::Path;
@@ -21,41 +25,69 @@ use args::{Reach, parse_destination};
 use source::{Source, read_databases};
 use text::{write_answers, write_course, write_matrix};
 
-/// Answers what the flags ask. Returns `None` for several questions, which have no outcome in
-/// common.
+/// End of the command.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum End {
+    /// The packet and its reply arrive, both sources have the same ways, or expectations hold. Of
+    /// several questions each has its own verdict.
+    Good,
+    /// Something does not arrive, differs, or is not as expected.
+    Bad,
+    /// A zone that was not asked decides.
+    NotAsked,
+}
+
+impl End {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Unasked { .. } => Self::NotAsked,
+            outcome if outcome.is_arrival() => Self::Good,
+            _ => Self::Bad,
+        }
+    }
+}
+
+/// Answers what the flags ask.
 ///
 /// # Errors
 /// A question cannot be asked. All others of a file are answered before.
-pub(super) async fn reach(
-    arguments: &Reach,
-    console: &mut Console<'_>,
-) -> Result<Option<Outcome>, Failure> {
+pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Result<End, Failure> {
     let protocol = arguments.protocol().map_err(Failure::Arguments)?;
+    if let [before, after] = &arguments.diff[..] {
+        return Box::pin(difference::compare(arguments, (before, after), protocol, console)).await;
+    }
+    if let Some(file) = &arguments.expect {
+        let mut source = read_databases(&arguments.databases, &[], console).await?;
+        source.open_all(console).await?;
+        return expectation::check(&source, file, arguments.output, console);
+    }
+    let format = arguments.output.of_answers().map_err(Failure::Arguments)?;
     if let Some(file) = &arguments.questions {
         let questions = read_questions(file, console)?;
         let asked = questions.iter().filter_map(|one| one.question.as_ref().ok());
         let senders: Vec<_> = asked.filter_map(|question| question.sender.pod.as_deref()).collect();
-        let mut source = read_databases(arguments, &senders, console).await?;
-        answer_file(&mut source, questions, arguments.output, console).await?;
-        return Ok(None);
+        let mut source = read_databases(&arguments.databases, &senders, console).await?;
+        answer_file(&mut source, questions, format, console).await?;
+        return Ok(End::Good);
     }
     let senders: Vec<_> = arguments.from.as_deref().into_iter().collect();
-    let mut source = read_databases(arguments, &senders, console).await?;
+    let mut source = read_databases(&arguments.databases, &senders, console).await?;
     if let Some(kind) = arguments.matrix {
         let matrix = source.matrix(kind, protocol.unwrap_or_default(), console).await?;
-        match arguments.output {
+        match format {
             Format::Text => console.write_long(|output| write_matrix(output, &matrix))?,
             format => console.document(&matrix, format)?,
         }
-        return Ok(None);
+        return Ok(End::Good);
     }
-    answer_one(&mut source, arguments, protocol, console).await.map(Some)
+    let outcome = answer_one(&mut source, (arguments, format), protocol, console).await?;
+    Ok(End::of(&outcome))
 }
 
 /// Answers the question of `--from` and `--to`.
 async fn answer_one(
     source: &mut Source,
-    arguments: &Reach,
+    (arguments, format): (&Reach, Format),
     protocol: Option<Protocol>,
     console: &mut Console<'_>,
 ) -> Result<Outcome, Failure> {
@@ -72,10 +104,11 @@ async fn answer_one(
         let unreadable = source.unreadable(&question);
         unreadable.unwrap_or_else(|| Failure::Arguments(error.to_string()))
     })?;
-    match arguments.output {
+    match format {
         Format::Text => {
             let ends = (from.as_str(), to.as_str(), protocol);
-            write_course(console.output, ends, &course, arguments.detail())?;
+            let owner = course.stopped_by().and_then(|row| source.owner(row));
+            write_course(console.output, ends, (&course, owner), arguments.detail())?;
         }
         format => console.document(&course, format)?,
     }

@@ -10,6 +10,7 @@ use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb::{self, NbGlobal};
 use serde::Deserialize;
 
+use crate::kind::{BEGIN_BYTES, SourceKind, kind_of_bytes};
 use crate::unpack::{Budget, peek, unpack};
 
 /// Maximum number of archives inside of each other.
@@ -18,10 +19,6 @@ const MAX_DEPTH: usize = 4;
 const MAX_MEMBERS: usize = 1_000_000;
 /// Maximum length of a file with pods, in bytes.
 const MAX_PODS_BYTES: u64 = 256 << 20;
-/// Length of the beginning of a file that shows what it is, in bytes: a header of a tar member.
-const BEGIN_BYTES: usize = 512;
-/// Place of the word `ustar` in a tar header, in bytes.
-const TAR_MAGIC_OFFSET: usize = 257;
 
 /// Databases of an archive.
 #[derive(Debug, Default)]
@@ -156,16 +153,12 @@ impl Search {
             return Err(io::Error::other(format!("more than {MAX_MEMBERS} files")));
         }
         let (begin, input) = peek::<BEGIN_BYTES>(unpack(packed, &self.budget)?)?;
-        if begin.starts_with(b"OVSDB ") {
-            return self.read_database(name, input);
+        match kind_of_bytes(&begin) {
+            SourceKind::Database => self.read_database(name, input),
+            SourceKind::Archive => self.read_archive(name, input, depth),
+            SourceKind::Other if is_pods(name) => self.read_pods(input),
+            SourceKind::Other => Ok(()),
         }
-        if begin.get(TAR_MAGIC_OFFSET..).is_some_and(|rest| rest.starts_with(b"ustar")) {
-            return self.read_archive(name, input, depth);
-        }
-        if is_pods(name) {
-            return self.read_pods(input);
-        }
-        Ok(())
     }
 
     fn read_archive(

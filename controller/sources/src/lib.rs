@@ -9,7 +9,9 @@
 //! Unpacked bytes are limited, because an archive of some kilobytes can stand for terabytes.
 
 mod archive;
+mod kind;
 mod unpack;
 
 pub use archive::{Gathered, GatheredZone, SourceError, gather, own_zone};
+pub use kind::{SourceKind, kind_of};
 pub use unpack::{UnpackedLog, open_log};

@@ -15,13 +15,15 @@ use crate::moment::Moment;
 #[command(
     override_usage = "patchbay reach --from <SENDER> --to <DESTINATION> [OPTIONS]\n       \
                       patchbay reach --matrix [<WHAT>] [OPTIONS]\n       \
-                      patchbay reach --questions <FILE> [OPTIONS]",
-    group = ArgGroup::new("what").args(["from", "matrix", "questions"]).required(true),
-    group = ArgGroup::new("database").args(["nb", "file", "must_gather", "paths"]).required(true).multiple(true)
+                      patchbay reach --questions <FILE> [OPTIONS]\n       \
+                      patchbay reach --diff <BEFORE> <AFTER> [--expect <FILE>] [OPTIONS]\n       \
+                      patchbay reach --expect <FILE> [OPTIONS]",
+    group = ArgGroup::new("what").args(["from", "matrix", "questions", "diff", "expect"]).required(true).multiple(true),
+    group = ArgGroup::new("database").args(["nb", "file", "must_gather", "paths", "diff"]).required(true).multiple(true)
 )]
 pub(crate) struct Reach {
     /// Sender: a pod (NAMESPACE/NAME) or the name of a switch port.
-    #[arg(long, value_name = "SENDER", requires = "to")]
+    #[arg(long, value_name = "SENDER", requires = "to", conflicts_with_all = ["matrix", "questions", "diff", "expect"])]
     pub(crate) from: Option<String>,
     /// Destination: an IP address, a pod (NAMESPACE/NAME), a service (service/NAMESPACE/NAME) or
     /// the name of a switch port.
@@ -43,12 +45,41 @@ pub(crate) struct Reach {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
     /// Print a table of all pairs: of networks, or of pods.
-    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "networks")]
+    #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "networks", conflicts_with_all = ["questions", "diff", "expect"])]
     pub(crate) matrix: Option<MatrixKind>,
     /// Answer the questions of a JSON file, or - for standard input: a list of `{id, from: {pod or
     /// port, gateway}, to: {pod, port, service or ip}, protocol: "tcp 80"}`.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["proto", "port"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["proto", "port", "diff", "expect"])]
     pub(crate) questions: Option<PathBuf>,
+    /// Print the ways between pods that open or close from one source to another, with the object
+    /// that stops the packet in one of them. A source is a folder or file of manifests, a database
+    /// file, an archive of a collector, or a remote. FILE@MOMENT is a moment in the history of a
+    /// database file.
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["nb", "file", "must_gather", "at", "paths", "zone"])]
+    pub(crate) diff: Vec<String>,
+    /// Check the expectations of a file, or - for standard input, in the databases, or in AFTER of
+    /// --diff. Lines are `SENDER reaches DESTINATION [PROTOCOL PORT]` or `SENDER never reaches
+    /// DESTINATION ...`. Ends are pods (NAMESPACE/NAME, with * for any characters), networks,
+    /// namespaces or switch ports; destinations also services and addresses.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Print the decisions of each switch and router on the way, too.
+    #[arg(long, requires = "from")]
+    pub(crate) hops: bool,
+    /// Print the decisions with the rows that they follow from.
+    #[arg(long, requires = "from")]
+    pub(crate) rows: bool,
+    /// Output format. Documents have all hops with their rows. Markdown, `JUnit` and SARIF are for
+    /// --diff and --expect.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = ReachFormat::Text)]
+    pub(crate) output: ReachFormat,
+    #[command(flatten)]
+    pub(crate) databases: SourceFlags,
+}
+
+/// Flags that name databases, or manifests whose rows they would have.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SourceFlags {
     /// The Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
     /// remotes, separated by commas. Repeated for several zones: packets go on behind tunnels.
     /// Without NODE= the zone is that of `NB_Global.name`.
@@ -88,17 +119,42 @@ pub(crate) struct Reach {
     /// outcome where rows of Kube-OVN differ.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) stock_northd: Option<bool>,
-    /// Print the decisions of each switch and router on the way, too.
-    #[arg(long, requires = "from")]
-    pub(crate) hops: bool,
-    /// Print the decisions with the rows that they follow from.
-    #[arg(long, requires = "from")]
-    pub(crate) rows: bool,
-    /// Output format. Documents have all hops with their rows.
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    pub(crate) output: Format,
     #[command(flatten)]
     pub(crate) input: InputFlags,
+}
+
+/// Output format of answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum ReachFormat {
+    /// Text for people.
+    Text,
+    /// A JSON document.
+    Json,
+    /// A YAML document.
+    Yaml,
+    /// Markdown, for a comment on a change.
+    Markdown,
+    /// A document for `JUnit`.
+    Junit,
+    /// Static Analysis Results Interchange Format 2.1.0.
+    Sarif,
+}
+
+impl ReachFormat {
+    /// The format of answers to questions.
+    ///
+    /// # Errors
+    /// It is for differences and expectations alone. The error is a message for the user.
+    pub(crate) fn of_answers(self) -> Result<Format, String> {
+        match self {
+            Self::Text => Ok(Format::Text),
+            Self::Json => Ok(Format::Json),
+            Self::Yaml => Ok(Format::Yaml),
+            Self::Markdown | Self::Junit | Self::Sarif => {
+                Err("--output markdown, junit and sarif are for --diff and --expect".to_owned())
+            }
+        }
+    }
 }
 
 /// Protocols of packets.
@@ -123,12 +179,22 @@ pub(crate) enum MatrixKind {
     Pods,
 }
 
-impl Reach {
+impl SourceFlags {
+    /// The sources in a line.
+    pub(crate) fn title(&self) -> String {
+        let paths = self.must_gather.iter().chain(&self.paths);
+        let paths = paths.map(|path| path.display().to_string());
+        let names: Vec<String> = self.nb.iter().chain(&self.file).cloned().chain(paths).collect();
+        names.join(", ")
+    }
+
     /// The ovn-northd that `--stock-northd` names. `None`: it is not known.
     pub(crate) fn northd(&self) -> Option<Northd> {
         self.stock_northd.map(|is_stock| if is_stock { Northd::Stock } else { Northd::KubeOvn })
     }
+}
 
+impl Reach {
     /// What `--hops` and `--rows` print.
     pub(super) fn detail(&self) -> Detail {
         match (self.hops, self.rows) {

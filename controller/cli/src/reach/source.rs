@@ -5,8 +5,10 @@ use std::path::Path;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::Databases;
+use patchbay_model::owner::Owner;
 use patchbay_reach::{
-    Course, Destination, Matrix, Northbound, Protocol, Question, QuestionError, Sender, Zones,
+    Course, Destination, Matrix, Northbound, Protocol, Question, QuestionError, RowRef, Scene,
+    Sender, Zones,
 };
 use patchbay_reconcile::northbound::Northbound as _;
 use patchbay_reconcile::{Cluster, load};
@@ -14,9 +16,9 @@ use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Object as _, Pod, Service};
 use patchbay_sources::{GatheredZone, gather, own_zone};
 
-use super::args::{MatrixKind, Reach};
+use super::args::{MatrixKind, SourceFlags};
 use super::facts::Facts;
-use crate::args::{Database, Manifests};
+use crate::args::{Database, Format, Manifests};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::read_file;
@@ -24,8 +26,10 @@ use crate::unreadable::unreadable;
 use crate::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
 
 /// Databases, and manifests from which others can be made.
-pub(super) struct Source {
+pub(crate) struct Source {
     zones: Zones,
+    /// Rows of the zones that have databases.
+    snapshots: BTreeMap<String, Snapshot>,
     /// Manifests whose zones get databases when a question needs them. `None`: the databases are
     /// those of servers and files.
     manifests: Option<ManifestZones>,
@@ -45,7 +49,7 @@ struct ManifestZones {
 
 impl Source {
     /// Answers a question, with the zones that the packet and the reply meet.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         question: &Question,
         console: &mut Console<'_>,
@@ -87,6 +91,34 @@ impl Source {
                 return Ok(matrix);
             }
         }
+    }
+
+    /// Writes the rows of all zones of the manifests that have no database yet.
+    pub(crate) async fn open_all(&mut self, console: &mut Console<'_>) -> Result<(), Failure> {
+        let names = self.manifests.iter().flat_map(|manifests| manifests.names.clone()).collect();
+        self.open_zones(names, console).await?;
+        Ok(())
+    }
+
+    /// Rows of the zones that have databases, by zone.
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = (&str, &Snapshot)> {
+        self.snapshots.iter().map(|(zone, snapshot)| (zone.as_str(), snapshot))
+    }
+
+    /// The databases, with what their rows say about each machine.
+    pub(super) fn scene(&self) -> Scene<'_> {
+        Scene::new(&self.zones, &self.snapshots)
+    }
+
+    /// The object for which a row exists. `None`: it names none.
+    pub(crate) fn owner(&self, row: RowRef) -> Option<String> {
+        self.snapshots.values().find_map(|snapshot| {
+            let (id, table) = snapshot.schema().table_by_name(row.table)?;
+            let found = snapshot.row(id, row.uuid)?;
+            let ids = found.get(table.column_id("external_ids")?);
+            let owner = Owner::of("", |key| ids.as_map()?.get_str(key))?;
+            Some(described(&owner))
+        })
     }
 
     /// The database of the zone of a sender.
@@ -138,7 +170,9 @@ impl Source {
             if !manifests.names.contains(&name) || self.zones.database(&name).is_some() {
                 continue;
             }
-            let database = manifests.rows(&name, self.chassis.as_deref(), console).await?;
+            let (database, snapshot) =
+                manifests.rows(&name, self.chassis.as_deref(), console).await?;
+            self.snapshots.insert(name.clone(), snapshot);
             add_zone(&mut self.zones, name, database, console)?;
             is_new = true;
         }
@@ -153,56 +187,59 @@ impl ManifestZones {
         name: &str,
         chassis: Option<&str>,
         console: &mut Console<'_>,
-    ) -> Result<Northbound, Failure> {
+    ) -> Result<(Northbound, Snapshot), Failure> {
         let input = &self.arguments.input;
         let keys = (&input.keys, input.limit);
         let mut zone = open_zone(name, 0, &self.arguments.nb, keys, console).await?;
         reconcile_zone(&mut zone, &self.cluster, console).await?;
-        let mut database = Northbound::new(&zone.northbound().snapshot(), chassis);
+        let snapshot = zone.northbound().snapshot();
+        let mut database = Northbound::new(&snapshot, chassis);
         self.facts.add_to(&mut database);
-        Ok(database)
+        Ok((database, snapshot))
     }
 }
 
 /// Reads the databases that the flags name. `senders`: pods that send.
-pub(super) async fn read_databases(
-    arguments: &Reach,
+pub(crate) async fn read_databases(
+    flags: &SourceFlags,
     senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
     let is_database_named =
-        !arguments.nb.is_empty() || !arguments.file.is_empty() || arguments.must_gather.is_some();
+        !flags.nb.is_empty() || !flags.file.is_empty() || flags.must_gather.is_some();
     if !is_database_named {
-        return Box::pin(read_manifests(arguments, senders, console)).await;
+        return Box::pin(read_manifests(flags, senders, console)).await;
     }
-    let chassis = arguments.chassis.as_deref();
+    let chassis = flags.chassis.as_deref();
     let mut snapshots = Vec::new();
-    for named in &arguments.nb {
+    for named in &flags.nb {
         let (zone, remote) = split_zone(named);
-        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
+        let (keys, limit) = (&flags.input.keys, flags.input.limit);
         let opened = open_remote(remote, keys, limit, console).await?;
         snapshots.push((zone.map(str::to_owned), remote.to_owned(), opened.snapshot()));
     }
-    for named in &arguments.file {
+    for named in &flags.file {
         let (zone, file) = split_zone(named);
-        let snapshot = read_file(Path::new(file), arguments.at, console)?;
+        let snapshot = read_file(Path::new(file), flags.at, console)?;
         snapshots.push((zone.map(str::to_owned), file.to_owned(), snapshot));
     }
-    if let Some(archive) = &arguments.must_gather {
+    if let Some(archive) = &flags.must_gather {
         snapshots.extend(read_archive(archive, console)?);
     }
-    let limit = arguments.input.manifest_limit.bytes();
-    let inventory = if arguments.paths.is_empty() {
+    let limit = flags.input.manifest_limit.bytes();
+    let inventory = if flags.paths.is_empty() {
         Inventory::default()
     } else {
-        load(&arguments.paths, console.input, None, limit)?
+        load(&flags.paths, console.input, None, limit)?
     };
-    let facts = Facts::of_inventory(&inventory, arguments.northd());
+    let facts = Facts::of_inventory(&inventory, flags.northd());
     let mut zones: Option<Zones> = None;
+    let mut named = BTreeMap::new();
     for (zone, place, snapshot) in snapshots {
         let zone = zone.or_else(|| own_zone(&snapshot)).unwrap_or(place);
         let mut database = Northbound::new(&snapshot, chassis);
         facts.add_to(&mut database);
+        named.insert(zone.clone(), snapshot);
         if let Some(zones) = &mut zones {
             add_zone(zones, zone, database, console)?;
         } else {
@@ -213,7 +250,7 @@ pub(super) async fn read_databases(
     let zones = zones.ok_or_else(|| {
         Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
     })?;
-    Ok(Source { zones, manifests: None, chassis: arguments.chassis.clone() })
+    Ok(Source { zones, snapshots: named, manifests: None, chassis: flags.chassis.clone() })
 }
 
 /// The Northbound databases of an archive, each with its zone and its member. Of two databases of a
@@ -250,19 +287,19 @@ pub(crate) fn read_archive(
 /// that of the first sender, or else that of the first node. Other zones follow when questions need
 /// them.
 async fn read_manifests(
-    arguments: &Reach,
+    flags: &SourceFlags,
     senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
     let manifests = Manifests {
         prune: false,
-        paths: arguments.paths.clone(),
+        paths: flags.paths.clone(),
         nb: Database::Embedded,
-        zone: arguments.zone.clone(),
-        output: arguments.output,
+        zone: flags.zone.clone(),
+        output: Format::Text,
         state: None,
-        stock_northd: arguments.stock_northd.unwrap_or(true),
-        input: arguments.input.clone(),
+        stock_northd: flags.stock_northd.unwrap_or(true),
+        input: flags.input.clone(),
     };
     let inventory =
         load(&manifests.paths, console.input, None, manifests.input.manifest_limit.bytes())?;
@@ -271,7 +308,7 @@ async fn read_manifests(
     let zones = ManifestZones {
         names: cluster.zones(),
         nodes: pod_nodes(&cluster),
-        facts: Facts::of_cluster(&cluster, arguments.northd()),
+        facts: Facts::of_cluster(&cluster, flags.northd()),
         arguments: manifests,
         cluster,
     };
@@ -280,13 +317,14 @@ async fn read_manifests(
         .filter_map(|pod| zones.nodes.get(*pod))
         .filter(|node| selected.contains(node));
     let default = of_senders.next().or(selected.first()).ok_or(Failure::NoNode)?;
-    let chassis = arguments.chassis.as_deref();
-    let database = zones.rows(default, chassis, console).await?;
+    let chassis = flags.chassis.as_deref();
+    let (database, snapshot) = zones.rows(default, chassis, console).await?;
     warn_of_ignored_rows(&database, console)?;
     Ok(Source {
         zones: Zones::new(default, database),
+        snapshots: [(default.clone(), snapshot)].into(),
         manifests: Some(zones),
-        chassis: arguments.chassis.clone(),
+        chassis: flags.chassis.clone(),
     })
 }
 
@@ -304,6 +342,19 @@ fn pod_nodes(cluster: &Cluster) -> BTreeMap<String, String> {
         Some((pod.key.to_string(), node.to_owned()))
     });
     nodes.collect()
+}
+
+/// The object of a row, in the words of its users.
+fn described(owner: &Owner) -> String {
+    let Owner { kind, name } = owner;
+    match kind.as_str() {
+        "NetpolNamespace" => format!("NetworkPolicies of namespace {name}"),
+        "NetpolNode" | "NetpolDefault" => format!("NetworkPolicies' default for {name}"),
+        "EgressFirewall" | "EgressQoS" => format!("{kind} of namespace {name}"),
+        "MulticastNS" => format!("multicast of namespace {name}"),
+        "UDNIsolation" => format!("isolation of user-defined networks ({name})"),
+        _ => owner.to_string(),
+    }
 }
 
 /// Adds the database of a zone, with warnings about its rows.

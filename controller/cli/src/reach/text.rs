@@ -18,7 +18,7 @@ const MAX_TEXT_BYTES: usize = 4_096;
 const LINE_BYTES: usize = 80;
 
 /// Text of the database, as one line of a terminal.
-fn line(text: &str) -> Cow<'_, str> {
+pub(super) fn line(text: &str) -> Cow<'_, str> {
     printable(text, MAX_TEXT_BYTES)
 }
 
@@ -34,11 +34,12 @@ pub(super) enum Detail {
 }
 
 /// Writes the outcome, the question, the path, the row that stops the packet or its reply, and the
-/// choices that OVN leaves open. `from` and `to`: the ends of the question, as it was asked.
+/// choices that OVN leaves open. `from` and `to`: the ends of the question, as it was asked. `owner`:
+/// the object of the row.
 pub(super) fn write_course(
     output: &mut dyn Write,
     (from, to, protocol): (&str, &str, Protocol),
-    course: &Course,
+    (course, owner): (&Course, Option<String>),
     detail: Detail,
 ) -> io::Result<()> {
     writeln!(output, "{}", describe(course))?;
@@ -46,7 +47,10 @@ pub(super) fn write_course(
     let end = course.outcome.is_arrival().then_some(to);
     write_path(output, &path::nodes(from, end, course))?;
     if let Some(row) = course.stopped_by() {
-        writeln!(output, "  by: {row}")?;
+        match owner {
+            Some(owner) => writeln!(output, "  by: {}\n      {row}", line(&owner))?,
+            None => writeln!(output, "  by: {row}")?,
+        }
     }
     let choices: BTreeSet<_> = course.open().collect();
     for choice in choices {

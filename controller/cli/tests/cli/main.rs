@@ -5,11 +5,13 @@
 mod command;
 mod connected;
 mod demo;
+mod differences;
 mod errors;
 mod examples;
 mod explain;
 mod explain_rows;
 mod gateways;
+mod graph;
 mod help;
 mod history;
 mod hostile;

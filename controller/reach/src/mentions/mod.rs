@@ -132,7 +132,7 @@ impl Mentions {
         for (_, datum) in deciding(table, row) {
             for text in datum.atoms().filter_map(Atom::as_str) {
                 words(text, |_, _, word| {
-                    count += usize::from(self.add(word, number, count, known))
+                    count += usize::from(self.add(word, number, count, known));
                 });
             }
         }

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_engine::db::Snapshot;
 
 use crate::mentions::{FactIds, Facts, Machine as OwnMachine, Mentions};
+use crate::northbound::Northbound;
 use crate::question::{Destination, Protocol, Question, Sender};
 use crate::zones::{Course, Machine, Zones};
 
@@ -45,7 +46,7 @@ impl<'z> Scene<'z> {
             zones,
             mentions: zones.by_zone().filter_map(named).collect(),
             machines: machines.map(|machine| (machine.name.clone(), machine)).collect(),
-            services: zones.databases().flat_map(|database| database.services()).collect(),
+            services: zones.databases().flat_map(Northbound::services).collect(),
             ports: Ports::of_matches(snapshots.values()),
         }
     }

@@ -9,8 +9,11 @@ use serde::{Serialize, Serializer};
 
 use crate::question::Protocol;
 
-/// Fields of matches with destination ports, with their protocols.
-const FIELDS: [(&str, fn(u16) -> Protocol); 3] =
+/// The protocol with a destination port.
+type WithPort = fn(u16) -> Protocol;
+
+/// Protocols with ports, as matches name them.
+const FIELDS: [(&str, WithPort); 3] =
     [("tcp", Protocol::Tcp), ("udp", Protocol::Udp), ("sctp", Protocol::Sctp)];
 
 /// Packets of a protocol whose destination ports no row distinguishes.
@@ -75,7 +78,7 @@ impl Ports {
     }
 
     /// Echo requests, and the ranges that begin with these ports.
-    fn between(starts: impl Iterator<Item = (fn(u16) -> Protocol, BTreeSet<u16>)>) -> Vec<Self> {
+    fn between(starts: impl Iterator<Item = (WithPort, BTreeSet<u16>)>) -> Vec<Self> {
         let mut all = vec![Self::one(Protocol::Icmp)];
         for (protocol, starts) in starts {
             let ends = starts.iter().skip(1).map(|next| next - 1).chain([u16::MAX]);
