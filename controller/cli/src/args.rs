@@ -62,6 +62,7 @@ pub(super) enum Command {
     ///
     /// Exit status: 0 the reply arrives, 2 it does not, 3 a zone that was not asked decides, 1
     /// error; of many answers 0, each has its own verdict, and 1 if a question cannot be asked.
+    /// Of --diff and --expect: 0 no difference, or all hold, 2 otherwise.
     Reach(Box<Reach>),
     /// Show the switches and routers of a Northbound database, as `ovn-nbctl show` prints them: of
     /// a server, or of a file at any moment of its history.

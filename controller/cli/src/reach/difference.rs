@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use patchbay_reach::{Change, Changed, Difference, Ports, Protocol};
+use patchbay_reach::{Change, Changed, Course, Difference, Ports, Protocol};
 use serde::Serialize;
 
 use super::End;
@@ -21,6 +21,8 @@ use crate::failure::Failure;
 const MAX_NAMES: usize = 3;
 /// Maximum number of ranges of ports that are named in a line.
 const MAX_PORTS: usize = 6;
+/// Text for a packet without a course, such as for want of a common address family.
+const CANNOT_BE_SENT: &str = "cannot be sent";
 /// Version of the documents.
 const API_VERSION: &str = "patchbay.io/v1alpha1";
 
@@ -96,7 +98,11 @@ pub(super) async fn compare(
             console.write_long(|output| write_sarif(output, &cases))?;
         }
     }
-    Ok(if difference.is_empty() { End::Good } else { End::Bad })
+    Ok(match (difference.is_empty(), difference.unknown) {
+        (false, _) => End::Bad,
+        (true, 0) => End::Good,
+        (true, _) => End::NotAsked,
+    })
 }
 
 /// Opens all zones of a source.
@@ -152,8 +158,8 @@ impl Compared<'_> {
                 failure: Some(format!(
                     "{}: before: {}; after: {}{by}",
                     change.change.as_str(),
-                    describe(&change.before),
-                    describe(&change.after)
+                    packet(change.before.as_ref()),
+                    packet(change.after.as_ref())
                 )),
                 location: None,
             }
@@ -181,6 +187,11 @@ impl Compared<'_> {
         }
         cases
     }
+}
+
+/// What happens to a packet, in a line.
+pub(super) fn packet(course: Option<&Course>) -> String {
+    course.map_or_else(|| CANNOT_BE_SENT.to_owned(), describe)
 }
 
 /// Senders, destinations and protocols of a change.
@@ -212,8 +223,8 @@ fn write_text(output: &mut dyn Write, compared: &Compared<'_>) -> io::Result<()>
             Changed::Closes => '-',
         };
         writeln!(output, "\n{sign} {}", line(&title(change)))?;
-        writeln!(output, "    before: {}", describe(&change.before))?;
-        writeln!(output, "    after:  {}", describe(&change.after))?;
+        writeln!(output, "    before: {}", packet(change.before.as_ref()))?;
+        writeln!(output, "    after:  {}", packet(change.after.as_ref()))?;
         match compared.decided_by(change) {
             Some((Some(owner), row)) => {
                 writeln!(output, "    by:     {}\n            {row}", line(&owner))?;
@@ -246,7 +257,10 @@ fn write_markdown(output: &mut dyn Write, compared: &Compared<'_>) -> io::Result
     for change in &difference.changes {
         let ports: Vec<String> = change.protocols.iter().map(Ports::to_string).collect();
         let by = compared.decided_by(change).map(|(owner, row)| owner.unwrap_or(row));
-        let by = by.unwrap_or_else(|| change.closed().last().at.clone());
+        let by = by.unwrap_or_else(|| match change.closed() {
+            Some(course) => course.last().at.clone(),
+            None => CANNOT_BE_SENT.to_owned(),
+        });
         writeln!(
             output,
             "| {} | {} | {} | {} | {} |",

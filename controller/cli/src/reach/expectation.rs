@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::End;
 use super::args::ReachFormat;
+use super::difference::packet;
 use super::document::{Case, Location, cell, write_junit, write_sarif};
 use super::source::Source;
-use super::text::{describe, line};
+use super::text::line;
 use crate::args::Format;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -133,7 +134,7 @@ impl CheckedLine {
     /// What a packet does instead of what is expected, with the object that decides.
     fn reason(&self, violation: &Violation, place: usize) -> String {
         let Violation { from, to, protocol, course } = violation;
-        let course = course.as_ref().map_or("cannot be sent".to_owned(), describe);
+        let course = packet(course.as_ref());
         let by = self.deciding.get(place).and_then(Option::as_ref);
         let by = by.map(|by| format!("; by {by}")).unwrap_or_default();
         format!("{from} -> {to}: {protocol}: {course}{by}")

@@ -40,10 +40,11 @@ pub struct Change {
     pub to: Vec<String>,
     /// Protocols and ports.
     pub protocols: Vec<Ports>,
-    /// The packet of the first pair in the earlier state.
-    pub before: Course,
-    /// The packet of the first pair in the later state.
-    pub after: Course,
+    /// The packet of the first pair in the earlier state. `None`: it cannot be sent there, such as for
+    /// want of a common address family.
+    pub before: Option<Course>,
+    /// The packet of the first pair in the later state, likewise.
+    pub after: Option<Course>,
 }
 
 /// Change of a way.
@@ -70,14 +71,14 @@ impl Change {
     /// The row that stops the packet or the reply, in the state in which the way is closed. `None`:
     /// no row does.
     pub fn stopped_by(&self) -> Option<RowRef> {
-        self.closed().stopped_by()
+        self.closed()?.stopped_by()
     }
 
-    /// The packet in the state in which the way is closed.
-    pub fn closed(&self) -> &Course {
+    /// The packet in the state in which the way is closed. `None`: it cannot be sent there.
+    pub fn closed(&self) -> Option<&Course> {
         match self.change {
-            Changed::Opens => &self.before,
-            Changed::Closes => &self.after,
+            Changed::Opens => self.before.as_ref(),
+            Changed::Closes => self.after.as_ref(),
         }
     }
 
@@ -188,28 +189,27 @@ impl Difference {
         (before, after): (Option<Reached>, Option<Reached>),
     ) {
         self.questions += 1;
-        let (Some(before), Some(after)) = (before, after) else {
-            return;
-        };
-        if before.course.is_unasked() || after.course.is_unasked() {
+        let answers = [before.as_ref(), after.as_ref()];
+        if answers.into_iter().flatten().any(|answer| answer.course.is_unasked()) {
             self.unknown += 1;
             return;
         }
-        if before.is_connected == after.is_connected {
+        let [was_open, is_open] =
+            answers.map(|answer| answer.is_some_and(|reached| reached.is_connected));
+        if was_open == is_open {
             return;
         }
-        let change = if after.is_connected { Changed::Opens } else { Changed::Closes };
         let added = Change {
-            change,
+            change: if is_open { Changed::Opens } else { Changed::Closes },
             from: from.clone(),
             to: to.clone(),
             protocols: vec![ports],
-            before: before.course,
-            after: after.course,
+            before: before.map(|reached| reached.course),
+            after: after.map(|reached| reached.course),
         };
         let mut last = self.changes.iter_mut().rev();
         let same = last.find(|other| {
-            (other.change, &other.from, &other.to) == (change, &added.from, &added.to)
+            (other.change, &other.from, &other.to) == (added.change, &added.from, &added.to)
                 && other.stopped_by() == added.stopped_by()
         });
         match same {
