@@ -74,23 +74,23 @@ impl Remotes {
     /// The rows that lead to a node. `None`: there are none, or the node lacks what they follow
     /// from: its id, chassis or transit address, or a subnet of the network.
     pub(super) fn rows(&self, node: &ZoneNode, way: &WayToNode) -> Option<RemoteRows> {
-        let port = way.port.as_ref().map(|port| PortRow {
-            name: [&self.port_name, node.name()].concat().into(),
-            ..port.clone()
-        });
-        let has_place = self.leads_to(node) && node.node.names_subnets_of(&self.network);
-        Some(RemoteRows {
+        let port = way.port.as_ref().filter(|_| self.leads_to(node))?;
+        let subnets = node.node.subnets_of(&self.network);
+        let has_place = !subnets.is_empty() || node.node.has_unknown_subnets_of(&self.network);
+        has_place.then(|| RemoteRows {
             router: self.router.clone(),
             switch: self.switch.clone(),
-            switch_ports: vec![port.filter(|_| has_place)?],
+            switch_ports: vec![PortRow {
+                name: [&self.port_name, node.name()].concat().into(),
+                ..port.clone()
+            }],
             router_ports: Vec::new(),
-            static_routes: self.routes(node, way),
+            static_routes: self.routes(subnets, way),
         })
     }
 
-    /// Routes to the pods and to the gateway router of a node.
-    fn routes(&self, node: &ZoneNode, way: &WayToNode) -> Vec<RouteRow> {
-        let pods = node.node.subnets_of(&self.network).iter().copied();
+    /// Routes to the pods of a node, which are in these subnets, and to its gateway router.
+    fn routes(&self, subnets: &[IpNet], way: &WayToNode) -> Vec<RouteRow> {
         let gateways = self.join_subnets.iter().filter_map(|(family, subnet)| {
             let place = way.id?.get().into();
             let address = nth_of_family(&[*subnet], place, *family)?;
@@ -107,7 +107,7 @@ impl Remotes {
                 ..RouteRow::default()
             })
         };
-        pods.chain(gateways).filter_map(route).collect()
+        subnets.iter().copied().chain(gateways).filter_map(route).collect()
     }
 }
 

@@ -1,12 +1,13 @@
-//! Networks that are deleted and defined again under the same name while zones do not look.
+//! Networks and nodes that are deleted and created again under the same name while zones do not
+//! look.
 
 use patchbay_model::{ClusterSettings, IpFamily};
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_resources::object::Pod;
 use serde_json::{Value, json};
 
-use super::World;
-use super::objects::{udn, udn_of};
+use super::objects::{Template, udn, udn_of};
+use super::{Event, World};
 
 /// Definitions of one name, each of which replaces the one before.
 fn definitions() -> Vec<Value> {
@@ -63,4 +64,27 @@ async fn a_replaced_network_leaves_nothing() {
         let compared = Box::pin(world.compare()).await;
         compared.unwrap_or_else(|error| panic!("definition {version}: {error}"));
     }
+}
+
+#[tokio::test]
+async fn a_replaced_node_with_another_subnet_keeps_the_route_to_its_former_subnet() {
+    let mut world = World::new(ClusterSettings::default());
+    let template = |name: &str| {
+        let is_named = |of: &Template| of.versions[0]["metadata"]["name"] == name;
+        world.templates.iter().position(is_named).unwrap()
+    };
+    let create = |name| Event::Put { template: template(name), version: 0 };
+    let delete = |name| Event::Delete { template: template(name) };
+    let events = [
+        ["wide", "n2", "blue", "n3", "n1"].map(create).to_vec(),
+        vec![Event::Manager, Event::Manager, Event::Manager, Event::Zone(0)],
+        vec![delete("n2"), delete("n3"), create("n3")],
+    ];
+    for event in events.concat() {
+        world.happen(event).await;
+    }
+    world.settle().await.unwrap();
+    let rows = world.rows();
+    assert!(rows[0].iter().any(|row| row.contains("Static_Route ip_prefix=\"10.40.1.0/24\"")));
+    Box::pin(world.compare()).await.unwrap();
 }
