@@ -6,7 +6,7 @@ mod vpc;
 use std::collections::BTreeMap;
 
 use patchbay_explain::{RowWriter, ZoneView, explain as explain_connect};
-use patchbay_model::{Feature, Node, Topology};
+use patchbay_model::{ClusterSettings, Databases, Feature, Node, Topology};
 use patchbay_networks::skipped_networks;
 use patchbay_reconcile::northbound::NorthboundHandle;
 use patchbay_reconcile::zone::ZoneReconciler;
@@ -35,11 +35,12 @@ pub(super) async fn explain(
     if let Some(kind) = vpc::kind(arguments.kind) {
         return Box::pin(vpc::explain(kind, arguments, console)).await;
     }
-    if let (Some(_), None) = (&arguments.nb, &arguments.zone) {
+    let cluster = read_cluster(arguments, console).await?;
+    let has_zones = cluster.settings().databases == Databases::Zone;
+    if let (Some(_), None, true) = (&arguments.nb, &arguments.zone, has_zones) {
         let message = "--nb needs --zone: the node whose database it is";
         return Err(Failure::Arguments(message.to_owned()));
     }
-    let cluster = read_cluster(arguments, console).await?;
     report_objects(&cluster, console)?;
     let name = &*arguments.name;
     if let Some(failure) = unreadable(&cluster, &[ClusterNetworkConnect::KIND], name) {
@@ -70,7 +71,10 @@ pub(super) async fn explain(
         }
     }
     let networks = cluster.networks();
-    let Some(explanation) = explain_connect(name, &cluster.inventory, &networks, &views) else {
+    let vpcs = cluster.vpc_members();
+    let Some(explanation) =
+        explain_connect(name, &cluster.inventory, &networks, &views, vpcs.as_ref())
+    else {
         let known = cluster.inventory.cluster_network_connects.iter();
         return Err(Failure::NoSuchObject {
             kind: ClusterNetworkConnect::KIND,
@@ -78,7 +82,7 @@ pub(super) async fn explain(
             known: known.map(|(key, _)| key.name.clone()).collect(),
         });
     };
-    if cluster.inventory.nodes.is_empty() {
+    if has_zones && cluster.inventory.nodes.is_empty() {
         console.warn("nodes", "no network is connected because there is no node")?;
     }
     match arguments.output {
@@ -108,7 +112,8 @@ async fn read_cluster(
     let _lock = lock_to_read(state.as_ref(), console).await?;
     let max_bytes = arguments.input.manifest_limit.bytes();
     let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
-    let settings = arguments.input.cluster.zone_settings(&inventory)?;
+    let settings = arguments.input.cluster.settings(&inventory)?;
+    let settings = ClusterSettings { is_northd_stock: arguments.stock_northd, ..settings };
     Ok(Cluster::from_inventory(inventory, settings, now())?)
 }
 
@@ -132,6 +137,7 @@ async fn cluster_inventory(_: &args::Explain) -> Result<Inventory, Failure> {
 fn select_zones(arguments: &args::Explain, cluster: &Cluster) -> Result<Vec<String>, Failure> {
     let nodes = cluster.zones();
     match &arguments.zone {
+        None if cluster.settings().databases == Databases::Central => Ok(nodes),
         None => {
             let ready = ready_zones(cluster);
             Ok(if ready.is_empty() {
@@ -195,9 +201,12 @@ async fn zone_view(
         for service in &services {
             objects.remove_service(service);
         }
-        zone.reconcile_networks(cluster)
-            .await
-            .map_err(|source| Failure::Zone { zone: zone.zone().to_owned(), source })?;
+        let made = match cluster.settings().databases {
+            Databases::Zone => zone.reconcile_networks(cluster).await,
+            // Routers of VPCs are there only with their connects.
+            Databases::Central => zone.reconcile(cluster).await.map(drop),
+        };
+        made.map_err(|source| Failure::Zone { zone: zone.zone().to_owned(), source })?;
     }
     let report = zone
         .plan_connects(&objects)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use patchbay_allocate::connects::{ACCEPTED, ClusterObjects, reasons_without_networks};
+use patchbay_allocate::connects::{ACCEPTED, ClusterObjects, VpcMembers, reasons_without_networks};
 use patchbay_connects::{ConnectReport, HeldReason, RowDifference, RowPurpose};
 use patchbay_model::{
     Connect, ConnectRange, DatapathKey, Networks, Node, NodeError, NodeIdCapacity,
@@ -159,15 +159,22 @@ impl Explanation {
 }
 
 /// Explains a connect of the inventory from the state of zones, by name. `None`: no such connect.
+///
+/// `vpcs`: VPCs of the connects. `None`: each node has a zone with its own database, and no VPCs.
 pub fn explain(
     name: &str,
     inventory: &Inventory,
     networks: &Networks,
     zones: &BTreeMap<String, ZoneView>,
+    vpcs: Option<&VpcMembers>,
 ) -> Option<Explanation> {
     let object = inventory.cluster_network_connects.named(name)?;
     let connect = patchbay_resources::conversion::connect(object);
-    let selection = Selection::of(&object.spec, inventory, networks);
+    let mut selection = Selection::of(&object.spec, inventory, networks);
+    if let Some(members) = vpcs {
+        selection.vpcs(object, members);
+        selection.refuse_layer3();
+    }
     let mut obstacles = selection.obstacles;
     if let Err(error) = &connect {
         obstacles.insert(Reason::new(error, of_connect(name), None));
@@ -209,6 +216,7 @@ pub fn explain(
         subnets: &connect.subnets,
         nodes,
         zones,
+        is_central: vpcs.is_some(),
     };
     let mut notices: BTreeSet<String> =
         zones.values().flat_map(|zone| &zone.report.notices).map(ToString::to_string).collect();
@@ -221,7 +229,8 @@ pub fn explain(
         objects(&inventory.network_attachment_definitions),
         objects(&inventory.namespaces),
         [],
-    );
+    )
+    .with_vpcs(vpcs);
     Some(Explanation {
         connect: name.to_owned(),
         is_accepted: verdict.as_ref().is_some_and(|(accepted, _)| *accepted),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_connects::{HeldReason, NetworkSkip, NodeSkip, SkippedNetwork};
 use patchbay_model::{
-    ConnectSubnetMap, NODE_ID, NODE_SUBNETS, NadKey, Network, Node, NodeError, Topology,
+    ConnectSubnetMap, Databases, NODE_ID, NODE_SUBNETS, NadKey, Network, Node, NodeError, Topology,
 };
 use patchbay_networks::SkipReason;
 
@@ -27,6 +27,8 @@ pub(super) struct ConnectState<'a> {
     pub(super) rows: &'a RowReasons,
     /// Zones whose databases were read, which may be only some.
     pub(super) zones: &'a BTreeMap<String, ZoneView>,
+    /// `true` if all nodes have one database.
+    pub(super) is_central: bool,
 }
 
 /// Reasons of zones that have not connected a network.
@@ -56,7 +58,31 @@ impl<'a> ConnectState<'a> {
         if subnets.is_empty() {
             reasons.insert(self.without_subnet());
         }
+        if self.is_central {
+            reasons.extend(skips.of_zones.values().flatten().cloned());
+            reasons.extend(skips.missing.iter().cloned());
+            reasons.extend(self.rows.of_node(network.id, Databases::CENTRAL).cloned());
+        }
         let is_possible = reasons.is_empty() && !is_held && is_somewhere;
+        let mut explanation = NetworkExplanation {
+            network: network.name.clone(),
+            object,
+            topology: network.topology.as_str(),
+            id: network.id.get(),
+            selected_by: by.into_iter().collect(),
+            subnets: subnets.iter().collect(),
+            state: if self.is_central && is_possible {
+                NetworkState::Connected
+            } else {
+                NetworkState::NotConnected
+            },
+            reasons: Vec::new(),
+            nodes: Vec::new(),
+        };
+        if self.is_central {
+            explanation.reasons = reasons.into_iter().collect();
+            return explanation;
+        }
         let none = BTreeSet::new();
         let mut nodes: Vec<NodeExplanation> = self
             .nodes
@@ -92,24 +118,14 @@ impl<'a> ConnectState<'a> {
         }
         let connected = nodes.iter().filter(|node| node.connected).count();
         let managed = self.nodes.iter().filter(|(node, _)| !node.is_unmanaged);
-        let state = if connected == 0 {
-            NetworkState::NotConnected
-        } else if connected < managed.count() {
-            NetworkState::Partly
-        } else {
-            NetworkState::Connected
-        };
-        NetworkExplanation {
-            network: network.name.clone(),
-            object,
-            topology: network.topology.as_str(),
-            id: network.id.get(),
-            selected_by: by.into_iter().collect(),
-            subnets: subnets.iter().collect(),
-            state,
-            reasons: reasons.into_iter().collect(),
-            nodes,
+        if connected > 0 {
+            explanation.state = if connected < managed.count() {
+                NetworkState::Partly
+            } else {
+                NetworkState::Connected
+            };
         }
+        NetworkExplanation { reasons: reasons.into_iter().collect(), nodes, ..explanation }
     }
 
     /// Collects the reasons of the zones. If another zone has connected the network, a reason

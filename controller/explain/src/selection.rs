@@ -1,12 +1,14 @@
 //! Networks that the selectors of a connect select, and problems of selected objects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
+use patchbay_allocate::connects::VpcMembers;
 use patchbay_model::{
     NETWORK_ID, NadKey, NadProblem, NetConf, Network, Networks, PRIMARY_NETWORK_LABEL, Role,
-    Transport,
+    Topology, Transport,
 };
-use patchbay_resources::cnc::ClusterNetworkConnectSpec;
+use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectSpec};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Sourced, describe};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::LabelSelector;
@@ -57,6 +59,43 @@ impl<'a> Selection<'a> {
             }
         }
         selection
+    }
+
+    /// Selects VPCs by the attachment definitions of their subnets.
+    pub(super) fn vpcs(&mut self, connect: &ClusterNetworkConnect, members: &'a VpcMembers) {
+        let name = connect.name_any();
+        let entries = connect.spec.network_selectors.iter().enumerate();
+        let by: BTreeSet<String> = entries
+            .filter(|(_, entry)| entry.network_attachment_definition_selector.is_some())
+            .map(|(place, _)| format!("spec.networkSelectors[{place}]"))
+            .collect();
+        for vpc in members.vpcs(&name).into_iter().flat_map(BTreeMap::values) {
+            let network = &vpc.network;
+            self.networks.entry(&network.name).or_insert_with(|| SelectedNetwork {
+                network,
+                object: format!("Vpc {}", network.name),
+                definition: None,
+                without_subnets: None,
+                by: by.clone(),
+            });
+        }
+        self.obstacles.extend(members.problems(&name).iter().map(|(nad, reason)| {
+            Reason::new(reason, format!("NetworkAttachmentDefinition {nad}"), None)
+        }));
+    }
+
+    /// Moves layer3 networks to the obstacles, because a database of all nodes does not have them.
+    pub(super) fn refuse_layer3(&mut self) {
+        let networks = mem::take(&mut self.networks).into_iter();
+        let (layer3, others): (BTreeMap<_, _>, _) =
+            networks.partition(|(_, selected)| selected.network.topology == Topology::Layer3);
+        self.networks = others;
+        for (name, selected) in layer3 {
+            let message = format!(
+                "network {name} is a layer3 network, which a database of all nodes does not have"
+            );
+            self.obstacles.insert(Reason::new(message, selected.object, None));
+        }
     }
 
     /// Selects ClusterUserDefinedNetworks by the labels of their attachment definitions.

@@ -82,7 +82,7 @@ impl Display for NetworkExplanation {
         }
         let (connected, others): (Vec<_>, Vec<_>) =
             self.nodes.iter().partition(|node| node.connected);
-        if self.state != NetworkState::NotConnected {
+        if !connected.is_empty() {
             line!(f, "  connected on {}", names(&connected))?;
         }
         let mut alike = BTreeMap::<_, usize>::new();

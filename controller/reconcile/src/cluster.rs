@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use patchbay_allocate::connects::{Unconnected, assign_vpc_ids, with_condition};
+use patchbay_allocate::connects::{Unconnected, VpcMembers, assign_vpc_ids, with_condition};
 use patchbay_allocate::networks::{assign_node_subnets, define_networks};
 use patchbay_connects::{ConnectReport, ZoneReports, ZoneSummary};
 use patchbay_model::condition::ConditionReport;
@@ -20,7 +20,7 @@ use patchbay_resources::object::{self, Object, Time};
 use patchbay_resources::state::{StateFolder, restore};
 use patchbay_zone::ZoneObjects;
 
-use super::connects::allocate_connects;
+use super::connects::{allocate_connects, vpc_members};
 use super::equal_keys::equal_key_warnings;
 use super::ignored::ignored_warnings;
 use super::pods::ClusterPods;
@@ -192,6 +192,11 @@ impl Cluster {
     /// The networks that the network attachment definitions define.
     pub fn networks(&self) -> Networks {
         networks_of(&self.inventory)
+    }
+
+    /// VPCs of the connects. `None`: each node has a zone with its own database, and no VPCs.
+    pub fn vpc_members(&self) -> Option<VpcMembers> {
+        vpc_members(&self.inventory, &self.settings)
     }
 
     /// Names of all zones, which are the names of the nodes, in the order of the manifests; or

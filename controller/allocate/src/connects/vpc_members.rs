@@ -132,7 +132,7 @@ impl VpcMembers {
     }
 
     /// Selected definitions of a connect without a subnet that can be connected, with the reason.
-    pub(super) fn problems(&self, connect: &str) -> &[(NadKey, String)] {
+    pub fn problems(&self, connect: &str) -> &[(NadKey, String)] {
         self.0.get(connect).map(|members| &*members.problems).unwrap_or_default()
     }
 }

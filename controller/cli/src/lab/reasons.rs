@@ -28,7 +28,7 @@ pub(super) fn reasons(lab: &Lab, cluster: &Cluster, from: &PodName, to: &PodName
             continue;
         };
         let views = zone_views(lab, name);
-        let explained = explain(name, &cluster.inventory, &networks, &views);
+        let explained = explain(name, &cluster.inventory, &networks, &views, None);
         let Some(explanation) = explained else {
             continue;
         };

@@ -189,9 +189,26 @@ fn the_topology_follows_from_the_objects() {
     let zone = run_on("apply --zone w1", &tenant);
     assert_eq!(zone.code, Some(1));
     assert!(zone.stderr.contains("all nodes have one database"), "{}", zone.stderr);
-    let explained = run_on("explain cnc blue-green", &tenant);
-    let message = "error: this command has no --topology central, which VPCs need\n";
-    assert_eq!((explained.code, &*explained.stderr), (Some(1), message));
+}
+
+#[test]
+fn a_connect_of_a_vpc_is_explained_with_the_rows_of_the_one_database() {
+    let server = RealServer::start([nb_schema()]);
+    let (networks, connect) = connected();
+    let tenant = format!("{networks}{connect}");
+    let planned = run_on("explain cnc alpha-db --topology central", &tenant).succeeded();
+    insta::assert_snapshot!(planned);
+    let on = |command: &str| format!("{command} --topology central --nb {}", server.remote());
+    let explain = || run_on(&on("explain cnc alpha-db"), &tenant);
+    let missing = explain();
+    assert_eq!(missing.code, Some(2), "{}", missing.stderr);
+    assert!(missing.stdout.contains("network alpha-vpc: NOT connected"), "{}", missing.stdout);
+    applied(&run_on(&on("apply"), &tenant));
+    assert_eq!(explain().succeeded(), planned);
+    ask(&server, &["lr-policy-del", "alpha-vpc", "9001"]);
+    let cut = explain();
+    assert_eq!(cut.code, Some(2));
+    insta::assert_snapshot!(cut.stdout);
 }
 
 #[test]

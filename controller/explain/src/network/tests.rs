@@ -86,6 +86,7 @@ fn explained(
         nodes,
         rows: &RowReasons::default(),
         zones: &zones.collect(),
+        is_central: false,
     };
     let explanation = state.network(SelectedNetwork {
         network,

@@ -261,7 +261,7 @@ fn questions_about_vpcs_have_the_written_answers() {
     let mut files: Vec<_> =
         fs::read_dir(root.join("tests/vpcs")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 19);
+    assert_eq!(files.len(), 20);
     let platform = fs::read_to_string(root.join("../../vpcs/tests/vpcs/platform.yaml")).unwrap();
     let mut wrong = Vec::new();
     for (name, release) in &releases {
