@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use jiff::Timestamp;
+use patchbay_engine::db::Snapshot;
 use patchbay_model::Databases;
-use patchbay_reconcile::northbound::NorthboundHandle;
+use patchbay_reconcile::northbound::{Northbound as _, NorthboundHandle};
 use patchbay_reconcile::zone::{ZoneOutcome, ZoneReconciler};
 use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
@@ -16,14 +18,14 @@ use patchbay_rows::ObjectName;
 
 use super::applied::{AppliedObjects, may_hold_rows, record_folder};
 use super::apply_report::ApplyReport;
-use super::args::{self, Manifests};
+use super::args::{self, Database, Format, Manifests};
 use super::console::Console;
 use super::failure::Failure;
 use super::kept::{self, with_objects};
 use super::prune::Prune;
 use super::state::{folder, lock};
 use super::watch::watch;
-use super::zones::{complete_cluster, leave_to_exit, open_zone, reconcile_zone};
+use super::zones::{check_length, complete_cluster, leave_to_exit, open_zone, reconcile_zone};
 
 /// Applies the manifests to the databases of the zones and prints the resulting rows.
 pub(super) async fn apply(
@@ -35,6 +37,7 @@ pub(super) async fn apply(
     if arguments.watch {
         return watch(manifests, prune, console).await;
     }
+    let begin = Instant::now();
     let state = folder(manifests.state.as_ref(), &manifests.paths)?;
     let _lock = lock(state.as_ref(), console).await?;
     let inventory = load(
@@ -44,7 +47,9 @@ pub(super) async fn apply(
         manifests.input.manifest_limit.bytes(),
     )?;
     let mut session = ApplySession::default();
-    let applied = session.apply(manifests, inventory, (state.as_ref(), prune), console).await;
+    let request =
+        ApplyRequest { manifests, state: state.as_ref(), prune, is_watched: false, begin };
+    let applied = session.apply(request, inventory, console).await;
     let cluster = session.cluster.as_ref();
     let refused = cluster.map_or(0, |cluster| cluster.inventory.refused.len());
     let refusals = cluster.map(Cluster::refusals);
@@ -73,6 +78,18 @@ pub(super) enum ZoneEvent {
     Removal,
 }
 
+/// How manifests are applied.
+#[derive(Clone, Copy)]
+pub(super) struct ApplyRequest<'a> {
+    pub(super) manifests: &'a Manifests,
+    pub(super) state: Option<&'a StateFolder>,
+    pub(super) prune: Prune,
+    /// The changes are printed, instead of all rows.
+    pub(super) is_watched: bool,
+    /// Time at which the work began.
+    pub(super) begin: Instant,
+}
+
 /// Zone after a pass: its name, the objects that were applied in it before, and the outcome.
 type ZonePass<'a> = (&'a String, Arc<BTreeSet<ObjectName>>, ZoneOutcome);
 
@@ -97,12 +114,15 @@ impl ApplySession {
     /// Applies the objects to the databases of the zones and prints the resulting rows.
     pub(super) async fn apply(
         &mut self,
-        manifests: &Manifests,
+        request: ApplyRequest<'_>,
         inventory: Inventory,
-        (state, prune): (Option<&StateFolder>, Prune),
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
+        let ApplyRequest { manifests, state, prune, is_watched, begin } = request;
         let (cluster, names) = complete_cluster(manifests, inventory, console)?;
+        if !is_watched {
+            check_length(manifests, &names)?;
+        }
         self.open_zones(manifests, &names, console).await?;
         // Saved before the first transaction, because rows refer to what was allocated.
         if let Some(folder) = state {
@@ -113,19 +133,25 @@ impl ApplySession {
         self.cluster = Some(cluster);
         self.next_removal = None;
         let mut outcomes = Vec::with_capacity(names.len());
+        let mut before = Vec::with_capacity(names.len());
+        console.begin("applying", "zone", names.len());
         for name in &names {
             let applied = self.applied.before(name, records)?;
             // Recorded before the first transaction: a row whose object is not recorded would stay.
             self.applied.add(name, &objects, records)?;
-            let outcome = self.reconcile(name, applied.clone(), console).await?;
+            let (snapshot, outcome) = self.reconcile(name, applied.clone(), console).await?;
             outcomes.push((name, applied, outcome));
+            before.push(snapshot);
+            console.step()?;
         }
+        console.end()?;
         let is_refused = self.prune(&mut outcomes, prune, console).await?;
         let Some(cluster) = &mut self.cluster else {
             return Ok(());
         };
-        let mut report = ApplyReport::default();
-        for (name, _, outcome) in outcomes {
+        let mut report =
+            if is_watched { ApplyReport::watched(cluster) } else { ApplyReport::default() };
+        for ((name, _, outcome), before) in outcomes.into_iter().zip(before) {
             if !is_refused {
                 kept::report(name, &outcome.kept, console)?;
             }
@@ -135,6 +161,9 @@ impl ApplySession {
             let removals = [self.next_removal, outcome.next_removal];
             self.next_removal = removals.into_iter().flatten().min();
             if let Some(zone) = self.zones.get(name) {
+                if let Some(before) = before {
+                    report.add_changes(zone, &before, &outcome);
+                }
                 report.add_zone(zone, outcome)?;
             }
         }
@@ -143,20 +172,27 @@ impl ApplySession {
         if let Some(folder) = state {
             folder.save(&cluster.inventory)?;
         }
-        report.print(cluster, manifests.output, console)
+        report.print(cluster, manifests.output, console)?;
+        if manifests.output == Format::Text {
+            let is_kept = manifests.nb != Database::Embedded;
+            report.print_summary(begin.elapsed(), is_kept, console)?;
+        }
+        Ok(())
     }
 
     /// Reconciles a zone. Rows of objects that are neither in the cluster nor `applied` stay.
+    /// Returns the rows before, too.
     async fn reconcile(
         &mut self,
         name: &str,
         applied: Arc<BTreeSet<ObjectName>>,
         console: &mut Console<'_>,
-    ) -> Result<ZoneOutcome, Failure> {
+    ) -> Result<(Option<Snapshot>, ZoneOutcome), Failure> {
         let (Some(zone), Some(cluster)) = (self.zones.get_mut(name), &self.cluster) else {
-            return Ok(ZoneOutcome::default());
+            return Ok((None, ZoneOutcome::default()));
         };
         wait_until_live(zone).await?;
+        let before = zone.northbound().snapshot();
         zone.set_recorded(Some(applied));
         match reconcile_zone(zone, cluster, console).await {
             Err(failure) if failure.is_timeout() => {
@@ -164,7 +200,7 @@ impl ApplySession {
                 self.zones.remove(name);
                 Err(failure)
             }
-            done => done,
+            done => Ok((Some(before), done?)),
         }
     }
 
@@ -192,7 +228,7 @@ impl ApplySession {
                 continue;
             }
             let pruned = with_objects(applied, &outcome.kept);
-            let mut later = self.reconcile(name, pruned, console).await?;
+            let (_, mut later) = self.reconcile(name, pruned, console).await?;
             for (connect, counts) in std::mem::take(&mut outcome.counts) {
                 *later.counts.entry(connect).or_default() += counts;
             }

@@ -29,6 +29,34 @@ use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
 /// Width of help texts, in columns.
 const HELP_COLUMNS: usize = 80;
 
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  patchbay plan -f manifests/
+      what a cluster without rows would get, in all zones
+  patchbay plan -f manifests/ --zone node-1 --nb unix:/run/ovn/ovnnb_db.sock
+      what changes in the database of node-1
+  patchbay plan -f manifests/ --zone node-1 --table ACL
+      the columns of all ACLs that change
+
+Exit status:
+  0  nothing would change
+  2  rows would change
+  1  error, or an object cannot be read";
+
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  patchbay apply -f manifests/
+      try out manifests in databases that are dropped at exit
+  patchbay apply -f manifests/ --zone node-1 \\
+      --nb unix:/run/ovn/ovnnb_db.sock --state state/
+      make the rows of node-1, and keep what is allocated
+  patchbay apply -f manifests/ --watch
+      print what each save of a file changes
+
+Exit status:
+  0  applied
+  1  error, or an object is not accepted";
+
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
 #[command(name = "patchbay", version, term_width = HELP_COLUMNS)]
@@ -42,14 +70,13 @@ pub(super) enum Command {
     /// Show the documented example: two connected networks on three nodes, in an embedded
     /// Northbound database.
     Demo(Demo),
-    /// Apply manifests to a Northbound database and print the resulting rows.
-    ///
-    /// Exit status: 0 applied, 1 error, or an object is not accepted.
+    /// Apply manifests to Northbound databases, and print the resulting rows and what was done.
+    #[command(after_long_help = APPLY_EXAMPLES)]
     Apply(Apply),
-    /// Show which rows `apply` would insert, change and delete.
-    ///
-    /// Exit status: 0 no change, 2 changes, 1 error.
-    Plan(Manifests),
+    /// Show what `apply` would do: the networks, connects, services, policies and other objects that
+    /// come (+), change (~) and go (-).
+    #[command(after_long_help = PLAN_EXAMPLES)]
+    Plan(Box<Plan>),
     /// Explain for each selected network and each node whether it is connected; if it is not, show
     /// the reason and the field to correct. Of an object of a VPC, show what it specifies, its
     /// rows, and what stops it.
@@ -216,6 +243,18 @@ pub(super) struct Apply {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Plan {
+    #[command(flatten)]
+    pub(super) manifests: Manifests,
+    /// Print each row with its columns, by zone.
+    #[arg(long)]
+    pub(super) rows: bool,
+    /// Print the rows of one table, such as ACL or `Logical_Router`.
+    #[arg(long, value_name = "NAME")]
+    pub(super) table: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Manifests {
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
     /// Hidden entries of folders and symbolic links to other folders are skipped.
@@ -226,10 +265,13 @@ pub(super) struct Manifests {
     /// first that serves the database.
     #[arg(long, value_name = "REMOTE", default_value = "embedded", value_parser = Database::parse)]
     pub(super) nb: Database,
-    /// The zone of the database: the name of its node. Without this flag, every node gets an
-    /// embedded database.
-    #[arg(long, value_name = "NODE")]
-    pub(super) zone: Option<String>,
+    /// The zone of the database: the name of its node. Repeated for several zones without --nb.
+    /// Default: all nodes, each with an embedded database.
+    #[arg(long = "zone", value_name = "NODE")]
+    pub(super) zones: Vec<String>,
+    /// Print the rows of all zones as text, also of more than ten.
+    #[arg(long, conflicts_with = "zones")]
+    pub(super) all_zones: bool,
     /// Output format.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(super) output: Format,

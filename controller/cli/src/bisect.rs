@@ -19,7 +19,7 @@ use super::history::write_counted;
 use super::moment::{Moment, time_text};
 use super::reach::args::{ProtocolName, named_sender, parse_destination, protocol_of};
 use super::reach::text::describe;
-use super::row_changes::{ChangedRow, Snapshots};
+use patchbay_changes::{ChangedRow, Snapshots};
 
 /// Maximum number of states of the database that are kept at once. They share the rows that did not
 /// change between them.

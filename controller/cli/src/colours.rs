@@ -6,10 +6,6 @@ use std::io::IsTerminal;
 
 /// Colour of a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(
-    not(feature = "lab"),
-    expect(dead_code, reason = "the prompt of `lab` has more colours")
-)]
 pub(super) enum Colour {
     Green,
     Red,

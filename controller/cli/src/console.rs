@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::args::Format;
 use super::colours::{Colour, Colours};
 use super::failure::Failure;
+use super::progress::Progress;
 
 /// Maximum number of warnings about one subject; the rest is a count, so that the end of the output
 /// stays on a screen.
@@ -35,12 +36,13 @@ pub(super) struct Console<'a> {
     /// [`report_omitted_warnings`](Self::report_omitted_warnings).
     warnings: BTreeMap<String, usize>,
     /// Colours of `output`.
-    #[cfg(feature = "lab")]
     pub(super) output_colours: Colours,
     /// Colours of `errors`.
     pub(super) error_colours: Colours,
     /// Number of YAML documents written to `output`.
     pub(super) documents: u64,
+    /// Line about long work on `errors`.
+    pub(super) progress: Progress,
 }
 
 impl<'a> Console<'a> {
@@ -55,10 +57,10 @@ impl<'a> Console<'a> {
             errors,
             reported: None,
             warnings: BTreeMap::new(),
-            #[cfg(feature = "lab")]
             output_colours: Colours::Off,
             error_colours: Colours::Off,
             documents: 0,
+            progress: Progress::default(),
         }
     }
 }
@@ -114,8 +116,24 @@ impl Console<'_> {
         }
     }
 
+    /// Begins work of several steps. After a second, a line on a terminal shows how far it is.
+    pub(super) fn begin(&mut self, verb: &'static str, noun: &'static str, steps: usize) {
+        self.progress.begin(verb, noun, steps);
+    }
+
+    /// Counts a step of the work.
+    pub(super) fn step(&mut self) -> io::Result<()> {
+        self.progress.step(self.errors)
+    }
+
+    /// Ends the work, and clears its line.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.progress.end(self.errors)
+    }
+
     /// Writes a line to standard error, unless it is in `reported`.
     pub(super) fn report(&mut self, text: &str) -> io::Result<()> {
+        self.progress.clear(self.errors)?;
         let line = printable(text, MAX_LINE_BYTES);
         if self.reported.as_ref().is_some_and(|lines| lines.contains(&*line)) {
             return Ok(());

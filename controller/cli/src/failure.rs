@@ -59,6 +59,11 @@ pub(super) enum Failure {
         abbreviate_list(.0, MAX_LISTED_NAMES)
     )]
     ZoneRequired(Vec<String>),
+    #[error(
+        "the text would have the rows of {count} zones: --zone NODE, which may be repeated, selects \
+         zones; --all-zones prints all; -o json needs neither"
+    )]
+    ManyZones { count: usize },
     #[cfg(feature = "kubernetes")]
     #[error(transparent)]
     UnknownDefinition(#[from] UnknownDefinition),

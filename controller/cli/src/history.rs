@@ -13,7 +13,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::files::{open_northbound, warn_of_damage};
 use super::moment::{Moment, time_text};
-use super::row_changes::{ChangedRow, Kind, Snapshots};
+use patchbay_changes::{ChangeKind, ChangedRow, Snapshots};
 
 /// Maximum number of rows of a table that a line names.
 const MAX_NAMED_ROWS: usize = 3;
@@ -127,7 +127,7 @@ impl Entry {
 /// Writes a line for each table and kind of change: the names of the first rows and the number of
 /// all others.
 pub(super) fn write_counted(output: &mut dyn Write, rows: &[ChangedRow]) -> io::Result<()> {
-    let mut groups: BTreeMap<(Kind, &str), Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<(ChangeKind, &str), Vec<&str>> = BTreeMap::new();
     for row in rows {
         groups.entry((row.change, &row.table)).or_default().push(&row.row);
     }

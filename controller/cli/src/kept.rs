@@ -59,6 +59,18 @@ pub(super) fn by_object(kept: &[KeptRow]) -> Vec<KeptObject> {
     objects.collect()
 }
 
+/// Adds the rows of a zone to those of other zones.
+pub(super) fn merge(known: &mut BTreeMap<String, KeptObject>, kept: &[KeptRow]) {
+    for object in by_object(kept) {
+        let entry = known.entry(object.object.clone());
+        let all = entry
+            .or_insert_with(|| KeptObject { object: object.object.clone(), rows: BTreeMap::new() });
+        for (table, count) in object.rows {
+            *all.rows.entry(table).or_default() += count;
+        }
+    }
+}
+
 /// Recorded objects, and those of these rows.
 pub(super) fn with_objects(
     recorded: &BTreeSet<ObjectName>,

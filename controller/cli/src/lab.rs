@@ -31,7 +31,6 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::cluster_flags::ClusterFlags;
-use super::colours::Colours;
 use super::console::Console;
 use super::failure::Failure;
 use super::file_watcher::FileWatcher;
@@ -72,8 +71,6 @@ pub(super) async fn lab(arguments: &Arguments, console: &mut Console<'_>) -> Res
         fetch::fetch(arguments, console)?;
         return Ok(true);
     }
-    console.output_colours = Colours::of(&io::stdout());
-    console.error_colours = Colours::of(&io::stderr());
     // Dropped after the lab, because the thread that reads commands may still edit a line.
     let _mode = TerminalMode::read();
     let release =

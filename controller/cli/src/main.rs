@@ -11,6 +11,7 @@ mod apply;
 mod apply_report;
 mod args;
 mod bisect;
+mod changes;
 mod cluster_flags;
 mod colours;
 mod completions;
@@ -33,6 +34,7 @@ mod kept;
 mod keys;
 #[cfg(feature = "lab")]
 mod lab;
+mod lines;
 mod lint;
 mod log_writer;
 mod manifest_limit;
@@ -42,10 +44,10 @@ mod names;
 mod one_database;
 mod output;
 mod plan;
+mod progress;
 mod prune;
 mod reach;
 mod routers;
-mod row_changes;
 #[cfg(feature = "kubernetes")]
 mod run;
 mod show;
@@ -61,7 +63,7 @@ mod watch;
 mod zone_changes;
 mod zones;
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -129,6 +131,9 @@ fn main() -> ExitCode {
     // Not locked, because other threads log to standard error while the command runs.
     let mut errors = Output::new("standard error", io::stderr());
     let mut console = Console::new(&mut input, &mut output, &mut errors);
+    console.output_colours = Colours::of(&io::stdout());
+    console.error_colours = Colours::of(&io::stderr());
+    console.progress.is_shown = io::stderr().is_terminal();
     let done = execute(command, &mut console).and_then(|code| {
         console.report_omitted_warnings()?;
         console.output.flush()?;

@@ -1,12 +1,13 @@
 //! `patchbay apply --watch`: applies after each change of a file and each resync of a database.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use patchbay_reconcile::northbound::OpenError;
 use patchbay_resources::manifests::{Inventory, read_manifests_within};
 use patchbay_resources::state::restore;
 
-use super::apply::{ApplySession, ZoneEvent};
+use super::apply::{ApplyRequest, ApplySession, ZoneEvent};
 use super::args::Manifests;
 use super::console::Console;
 use super::failure::Failure;
@@ -110,6 +111,7 @@ impl WatchedApply {
         prune: Prune,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
+        let begin = Instant::now();
         let inventory = read_manifests_within(
             &manifests.paths,
             console.input,
@@ -126,7 +128,9 @@ impl WatchedApply {
             (None, Some(complete)) => restore(&mut restored, complete)?,
             (None, None) => {}
         }
-        self.session.apply(manifests, restored, (state.as_ref(), prune), console).await?;
+        let request =
+            ApplyRequest { manifests, state: state.as_ref(), prune, is_watched: true, begin };
+        self.session.apply(request, restored, console).await?;
         self.manifests = Some(inventory);
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! The changed rows of a dry run, as `plan` prints them.
+//! The changed rows of a zone, as `plan --rows` prints them.
 
-use std::fmt;
+use std::io::{self, Write};
 
+use patchbay_changes::{ChangeKind, ChangedRow, MAX_ELEMENT_BYTES, Snapshots};
+use patchbay_engine::db::RowChange;
 use patchbay_model::printable::printable;
-use patchbay_reconcile::northbound::{DryRun, Northbound};
 use patchbay_rows::KeptRow;
 use serde::Serialize;
 
 use super::kept::{KeptObject, by_object};
-use super::row_changes::{ChangedRow, Kind, MAX_ELEMENT_BYTES, Snapshots};
 
 /// The rows that would change in one zone.
 #[derive(Debug, Serialize)]
@@ -20,35 +20,34 @@ pub(super) struct ZoneChanges {
 }
 
 impl ZoneChanges {
-    /// Collects the rows that the transactions of the dry run have changed.
-    pub(super) fn new(zone: &str, dry_run: &DryRun, kept: &[KeptRow]) -> Self {
-        let snapshots = Snapshots { before: dry_run.original(), after: &dry_run.snapshot() };
-        let changes = dry_run.changes();
-        let rows = snapshots.changed_rows(&changes.rows);
+    /// Collects changed rows, of one table if it is named.
+    pub(super) fn new(
+        zone: &str,
+        snapshots: Snapshots<'_>,
+        changes: &[RowChange],
+        table: Option<&str>,
+        kept: &[KeptRow],
+    ) -> Self {
+        let mut rows = snapshots.changed_rows(changes);
+        rows.retain(|row| table.is_none_or(|table| row.table == table));
         Self { zone: zone.to_owned(), rows, kept: by_object(kept) }
     }
 
-    /// `true` if no row would change.
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-}
-
-impl fmt::Display for ZoneChanges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes the rows.
+    pub(super) fn write(&self, output: &mut dyn Write) -> io::Result<()> {
         let count = |kind| self.rows.iter().filter(|row| row.change == kind).count();
         writeln!(
-            f,
+            output,
             "# zone {}: rows to insert: {}, to change: {}, to delete: {}",
             printable(&self.zone, MAX_ELEMENT_BYTES),
-            count(Kind::Insert),
-            count(Kind::Change),
-            count(Kind::Delete)
+            count(ChangeKind::Insert),
+            count(ChangeKind::Change),
+            count(ChangeKind::Delete)
         )?;
-        self.rows.iter().try_for_each(|row| row.fmt(f))?;
+        self.rows.iter().try_for_each(|row| write!(output, "{row}"))?;
         self.kept.iter().try_for_each(|object| {
             let text = object.to_string();
-            writeln!(f, "= kept: {}", printable(&text, MAX_ELEMENT_BYTES))
+            writeln!(output, "= kept: {}", printable(&text, MAX_ELEMENT_BYTES))
         })
     }
 }

@@ -15,12 +15,15 @@ use patchbay_resources::object::{Node, Object as _, Time};
 use patchbay_schemas::nb::NbGlobal;
 use patchbay_schemas::uuids::UuidSource;
 
-use super::args::{Database, Manifests};
+use super::args::{Database, Format, Manifests};
 use super::console::Console;
 use super::failure::Failure;
 use super::keys::Keys;
 use super::time_limit::TimeLimit;
 use super::unreadable::unreadable;
+
+/// Maximum number of zones whose rows are printed as text without being asked for.
+const MAX_TEXT_ZONES: usize = 10;
 
 /// The present time, for conditions that change in this run.
 pub(super) fn now() -> Time {
@@ -43,7 +46,7 @@ pub(super) fn complete_cluster(
     let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
     report_objects(&cluster, console)?;
     let is_central = cluster.settings().databases == Databases::Central;
-    if let Some(zone) = arguments.zone.as_ref().filter(|_| is_central) {
+    if let Some(zone) = arguments.zones.first().filter(|_| is_central) {
         let message = format!("--zone {zone}: all nodes have one database (--topology central)");
         return Err(Failure::Topology(message));
     }
@@ -63,15 +66,35 @@ pub(super) fn report_objects(cluster: &Cluster, console: &mut Console<'_>) -> io
 fn select_zones(arguments: &Manifests, cluster: &Cluster) -> Result<Vec<String>, Failure> {
     let nodes = cluster.zones();
     let is_unreadable = |zone: &str| unreadable(cluster, &[Node::KIND], zone).is_some();
-    match &arguments.zone {
-        Some(zone) if nodes.contains(zone) || is_unreadable(zone) => Ok(vec![zone.clone()]),
-        Some(zone) => Err(Failure::NoSuchZone { zone: zone.clone(), nodes }),
-        None if nodes.is_empty() => Err(Failure::NoNode),
-        None if nodes.len() > 1 && arguments.nb != Database::Embedded => {
-            Err(Failure::ZoneRequired(nodes))
+    let mut zones = Vec::new();
+    for zone in &arguments.zones {
+        if !nodes.contains(zone) && !is_unreadable(zone) {
+            return Err(Failure::NoSuchZone { zone: zone.clone(), nodes });
         }
-        None => Ok(nodes),
+        if !zones.contains(zone) {
+            zones.push(zone.clone());
+        }
     }
+    let has_one_database = arguments.nb != Database::Embedded;
+    match (zones.len(), nodes.len()) {
+        (0, 0) => Err(Failure::NoNode),
+        (0, 2..) if has_one_database => Err(Failure::ZoneRequired(nodes)),
+        (0, _) => Ok(nodes),
+        (2.., _) if has_one_database => {
+            let message = "--nb is the database of one zone, and --zone names several";
+            Err(Failure::Arguments(message.to_owned()))
+        }
+        _ => Ok(zones),
+    }
+}
+
+/// Fails if a text has the rows of so many zones that nobody reads it, unless that is wanted.
+pub(super) fn check_length(arguments: &Manifests, zones: &[String]) -> Result<(), Failure> {
+    let is_text = arguments.output == Format::Text;
+    if !is_text || arguments.all_zones || zones.len() <= MAX_TEXT_ZONES {
+        return Ok(());
+    }
+    Err(Failure::ManyZones { count: zones.len() })
 }
 
 /// Opens the database of a zone. `index` is the position of the zone among the zones of the run,

@@ -58,6 +58,11 @@ impl Owner {
         if let (Some(kind), Some(owner)) = (id(key::OWNER_TYPE), id(key::NAME)) {
             return Some(Self::new(kind, owner.replacen(':', "/", 1)));
         }
+        // Rows of VPCs name their object as `KIND/NAME`.
+        let of_vpc = id("vendor").and_then(|_| id("owner")?.split_once('/'));
+        if let Some((kind, name)) = of_vpc {
+            return Some(Self::new(kind, name));
+        }
         NAMED.iter().find_map(|(key, kind)| Some(Self::new(*kind, id(key)?)))
     }
 
@@ -94,5 +99,7 @@ mod tests {
         let service = [(key::KIND, "Service"), (key::OWNER, "shop/api"), (key::NETWORK, "n")];
         assert_eq!(owner("Service_shop/api", &service), expected("Service shop/api"));
         assert_eq!(owner("s", &[("vendor", "kube-ovn")]), None);
+        let of_vpc = [("owner", "Subnet/alpha"), ("vendor", "kube-ovn")];
+        assert_eq!(owner("alpha", &of_vpc), expected("Subnet alpha"));
     }
 }

@@ -16,7 +16,7 @@ use super::table::{Column, Line, Lines};
 use crate::args::Format;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::row_changes::{ChangedRow, MAX_ELEMENT_BYTES, Snapshots};
+use patchbay_changes::{ChangedRow, MAX_ELEMENT_BYTES, Snapshots};
 
 /// Short names of tables.
 const SHORT_NAMES: [(&str, &str); 12] = [

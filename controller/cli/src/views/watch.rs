@@ -11,9 +11,9 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::history::write_counted;
 use crate::moment::time_text;
-use crate::row_changes::Snapshots;
 use crate::stop::Stop;
 use crate::zones::open_remote;
+use patchbay_changes::Snapshots;
 
 /// Prints each change of a database until Ctrl-C or SIGTERM.
 pub(crate) async fn watch(arguments: &WatchRows, console: &mut Console<'_>) -> Result<(), Failure> {

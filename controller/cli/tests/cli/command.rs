@@ -81,6 +81,13 @@ pub(crate) fn planned_zones(output: &str) -> &str {
     zones
 }
 
+/// The output of `apply` before its last lines, which have the time that it took.
+pub(crate) fn without_summary(output: &str) -> &str {
+    let (rows, summary) = output.rsplit_once("\n\n").unwrap();
+    assert!(summary.contains(" deleted on "), "{summary}");
+    rows
+}
+
 /// All manifests of the example as one text.
 pub(crate) fn example_text() -> String {
     ["1-cluster.yaml", "2-networks.yaml", "3-connect.yaml"]

@@ -51,7 +51,7 @@ fn rows_of_a_plan_are_printed_as_ovn_nbctl_prints_them() {
         .args(["set", "Logical_Router_Port", port, &format!("mac={value}")])
         .output();
     assert!(done.unwrap().status.success());
-    let planned = run(&format!("plan {arguments}"), &[&example()]);
+    let planned = run(&format!("plan --rows {arguments}"), &[&example()]);
     assert_eq!(planned.code, Some(2), "{}", planned.stderr);
     assert_harmless(&planned);
     let listed = String::from_utf8(

@@ -20,6 +20,7 @@ mod lint;
 mod manifests;
 mod networks;
 mod output;
+mod plan;
 mod prune;
 mod reach;
 mod refused;

@@ -76,7 +76,7 @@ fn network_of(subnets: &str) -> String {
 #[test]
 fn without_ranges_the_ip_families_are_those_of_the_objects() {
     let first_line = |flags: &str, subnets: &str| {
-        let planned = run_on(&format!("plan {flags}"), &network_of(subnets));
+        let planned = run_on(&format!("plan --rows {flags}"), &network_of(subnets));
         assert_eq!(planned.code, Some(2), "{}", planned.stderr);
         let first = planned.stdout.lines().next().unwrap().to_owned();
         (first, planned.stdout)
@@ -134,7 +134,7 @@ fn without_a_zone_every_node_has_a_database() {
 #[test]
 fn pods_that_must_not_reach_each_other_are_kept_apart() {
     let manifests = example_text().replace("  - PodNetwork\n", "");
-    let planned = run_on("plan --zone ovn-worker2 --service-cidr 10.96.0.0/16", &manifests);
+    let planned = run_on("plan --rows --zone ovn-worker2 --service-cidr 10.96.0.0/16", &manifests);
     assert_eq!(planned.code, Some(2));
     // The cluster runs the families that it has service ranges of.
     assert!(!planned.stdout.contains("ip6.dst"), "{}", planned.stdout);

@@ -83,7 +83,7 @@ fn without_state_nothing_is_deleted_that_is_not_named() {
     run(&command("apply", &server, None), &[&example()]).succeeded();
     let before = rows(&server);
 
-    let planned = run_on(&command("plan", &server, None), &without_connect());
+    let planned = run_on(&command("plan --rows", &server, None), &without_connect());
     assert_kept_plan(&planned, "ClusterNetworkConnect blue-green-connect: 18 rows in 5 tables");
     let applied = run_on(&command("apply", &server, None), &without_connect());
     assert_kept(&applied, &["ClusterNetworkConnect blue-green-connect"]);
@@ -112,7 +112,7 @@ fn rows_are_pruned_after_a_question_only() {
     let server = RealServer::start([nb_schema()]);
     run(&command("apply", &server, None), &[&example()]).succeeded();
     let before = rows(&server);
-    let planned = run_on(&command("plan --prune", &server, None), &without_connect());
+    let planned = run_on(&command("plan --rows --prune", &server, None), &without_connect());
     assert_eq!(planned.code, Some(2), "{}", planned.stderr);
     let head = "# zone ovn-worker2: rows to insert: 0, to change: 4, to delete: 18\n";
     assert!(planned_zones(&planned.stdout).starts_with(head), "{}", planned.stdout);
@@ -133,7 +133,7 @@ fn rows_are_pruned_after_a_question_only() {
     assert!(pruned.stderr.starts_with(listed), "{}", pruned.stderr);
     assert_eq!(pruned.stderr.lines().count(), 1, "{}", pruned.stderr);
     assert!(!names(&server, "Logical_Router").contains(ROUTER));
-    let planned = run_on(&command("plan", &server, None), &without_connect()).succeeded();
+    let planned = run_on(&command("plan --rows", &server, None), &without_connect()).succeeded();
     assert_eq!(planned_zones(&planned), UNCHANGED);
 }
 

@@ -70,7 +70,7 @@ fn rows_of_a_connect_that_is_not_accepted_any_more_stay() {
     for text in ["reason: ResourceAllocationFailed", cause] {
         assert!(applied.stdout.contains(text), "{}", applied.stdout);
     }
-    let planned = on("plan", &both);
+    let planned = on("plan --rows", &both);
     let nothing = "# zone n1: rows to insert: 0, to change: 0, to delete: 0\n";
     assert_eq!(planned_zones(&planned.stdout), nothing);
     let explained = on("explain cnc ab", &both);

@@ -45,7 +45,7 @@ fn a_server_ends_up_as_the_documents_show() {
 
     run(&on(&server, "apply"), &[&example()]).succeeded();
     assert_eq!(log_length(&server), after, "a second apply has written");
-    let planned = run(&on(&server, "plan"), &[&example()]).succeeded();
+    let planned = run(&on(&server, "plan --rows"), &[&example()]).succeeded();
     assert_eq!(
         planned_zones(&planned),
         "# zone ovn-worker2: rows to insert: 0, to change: 0, to delete: 0\n"
@@ -63,7 +63,7 @@ fn a_plan_names_deletions_and_apply_makes_them() {
     let others = ["1-cluster.yaml", "2-networks.yaml"].map(|file| example().join(file));
     let others = [&*others[0], &*others[1]];
 
-    let planned = run(&with_state("plan"), &others);
+    let planned = run(&with_state("plan --rows"), &others);
     assert_eq!(planned.code, Some(2));
     let head = "# zone ovn-worker2: rows to insert: 0, to change: 4, to delete: 18\n";
     assert!(planned_zones(&planned.stdout).starts_with(head), "{}", planned.stdout);
@@ -122,7 +122,7 @@ fn foreign_rows_stay() {
         print(&server, arguments);
     }
     let before = print(&server, &["show"]);
-    let stdout = run(&on(&server, "plan"), &[&example()]).succeeded();
+    let stdout = run(&on(&server, "plan --rows"), &[&example()]).succeeded();
     assert!(stdout.ends_with("to insert: 0, to change: 0, to delete: 0\n"));
     print(&server, &["lrp-del", "rtos-cluster_udn_blue.network_ovn-worker2"]);
     run(&on(&server, "apply"), &[&example()]).succeeded();

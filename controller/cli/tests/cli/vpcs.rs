@@ -65,10 +65,10 @@ fn the_fallback_route_is_there_for_the_northd_of_kube_ovn_only() {
     };
     run_on(&on("apply", "false"), &tenant).succeeded();
     assert!(has_route());
-    assert_unchanged(run_on(&on("plan", "false"), &tenant));
+    assert_unchanged(run_on(&on("plan --rows", "false"), &tenant));
     run_on(&on("apply", "true"), &tenant).succeeded();
     assert!(!has_route());
-    assert_unchanged(run_on(&on("plan", "true"), &tenant));
+    assert_unchanged(run_on(&on("plan --rows", "true"), &tenant));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn the_tenant_of_the_guide_is_on_a_server_after_one_apply() {
     run_on(&on("apply"), &tenant).succeeded();
     let after = fs::metadata(&server.databases()[0]).unwrap().len();
     assert_eq!(before, after, "a second apply has written");
-    assert_unchanged(run_on(&on("plan"), &tenant));
+    assert_unchanged(run_on(&on("plan --rows"), &tenant));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -103,7 +103,7 @@ async fn a_plan_after_an_apply_on_ovsdb_sim_is_empty() {
     let tenants = text("07-peering");
     let stdout = run_on(&on("apply"), &tenants).succeeded();
     assert!(stdout.contains("(beta-vpc)"), "{stdout}");
-    assert_unchanged(run_on(&on("plan"), &tenants));
+    assert_unchanged(run_on(&on("plan --rows"), &tenants));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn rows_of_an_older_schema_lack_what_it_has_not() {
     let tenants = text("07-peering");
     let arguments = format!("apply --nb {}", server.remote());
     run_on(&arguments, &tenants).succeeded();
-    let plan = format!("plan --nb {}", server.remote());
+    let plan = format!("plan --rows --nb {}", server.remote());
     assert_unchanged(run_on(&plan, &tenants));
 }
 
@@ -132,7 +132,7 @@ fn addresses_of_an_earlier_run_stay() {
     let alpha = |document: &&str| document.contains("alpha");
     let (first, last): (Vec<&str>, Vec<&str>) = tenants.split("---\n").partition(alpha);
     let turned = [last, first].concat().join("---\n");
-    assert_unchanged(run_on(&on("plan"), &turned));
+    assert_unchanged(run_on(&on("plan --rows"), &turned));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn the_topology_follows_from_the_objects() {
     assert!(layer3.stderr.contains(named), "{}", layer3.stderr);
     let connected = "network cluster_udn_blue-network is a layer3 network";
     assert!(layer3.stderr.contains(connected), "{}", layer3.stderr);
-    let planned = run_on("plan --topology central", &both);
+    let planned = run_on("plan --rows --topology central", &both);
     assert!(planned.stdout.contains("+ Logical_Router alpha-vpc\n"), "{}", planned.stdout);
     let zone = run_on("apply --zone w1", &tenant);
     assert_eq!(zone.code, Some(1));
@@ -367,13 +367,13 @@ fn a_connect_joins_a_vpc_and_a_layer2_network_and_goes_with_all_its_rows() {
     let routers = ask(&server, &["lr-list"]);
     assert!(routers.contains("(connect_router_alpha-db)"), "{routers}");
     assert_eq!(rows_of_connects(&server), 11);
-    assert_unchanged(run_on(&on("plan"), &both));
+    assert_unchanged(run_on(&on("plan --rows"), &both));
     applied(&run_on(&on("apply"), &without));
     assert_eq!(rows_of_connects(&server), 0);
     assert!(!ask(&server, &["lr-list"]).contains("connect_router"));
     // The networks themselves stay.
     assert!(ask(&server, &["ls-list"]).contains("cluster_udn_shared.db_ovn_layer2_switch"));
-    assert_unchanged(run_on(&on("plan"), &without));
+    assert_unchanged(run_on(&on("plan --rows"), &without));
 }
 
 #[test]

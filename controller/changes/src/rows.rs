@@ -1,4 +1,4 @@
-//! Changed rows, as `plan` and `history` print them.
+//! Changed rows with their columns.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -14,26 +14,33 @@ use patchbay_model::external_ids::key;
 use patchbay_model::printable::printable;
 
 /// Columns that identify a row without a name and an owner id, best first.
-const IDENTIFYING_COLUMNS: [&str; 4] = ["match", "ip_prefix", "logical_ip", "action"];
+const IDENTIFYING_COLUMNS: [&str; 7] =
+    ["match", "ip_prefix", "logical_ip", "cidr", "chassis_name", "logical_port", "action"];
 
 /// Maximum length of a printed key, value or name, in bytes.
-pub(super) const MAX_ELEMENT_BYTES: usize = 1_000;
+pub const MAX_ELEMENT_BYTES: usize = 1_000;
 
 /// One row that is inserted, changed or deleted.
 #[derive(Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-pub(super) struct ChangedRow {
-    pub(super) table: String,
+pub struct ChangedRow {
+    /// Name of the table.
+    pub table: String,
     /// Name of the row, or what identifies it best.
-    pub(super) row: String,
-    pub(super) change: Kind,
+    pub row: String,
+    /// What happens to the row.
+    pub change: ChangeKind,
     columns: BTreeMap<String, ColumnChange>,
 }
 
+/// What happens to a row.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub enum ChangeKind {
+    /// It comes.
     Insert,
+    /// Its columns change.
     Change,
+    /// It goes.
     Delete,
 }
 
@@ -57,8 +64,29 @@ struct Element {
 }
 
 impl ChangedRow {
+    /// `true` if no column is added or removed.
+    pub fn is_unchanged(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// The elements that are removed (`-`) and added (`+`), a line for each: at most `limit` of each
+    /// column and sign, the others as a number.
+    pub fn lines(&self, limit: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (column, change) in &self.columns {
+            for (sign, elements) in [('-', &change.old), ('+', &change.new)] {
+                let shown = elements.iter().take(limit);
+                lines.extend(shown.map(|element| format!("{sign} {column}: {}", element.printed)));
+                if let Some(more @ 1..) = elements.len().checked_sub(limit) {
+                    lines.push(format!("{sign} {column}: {more} more"));
+                }
+            }
+        }
+        lines
+    }
+
     /// The elements that were added, by column, in the order of their texts.
-    pub(super) fn into_elements(self) -> BTreeMap<String, Vec<String>> {
+    pub fn into_elements(self) -> BTreeMap<String, Vec<String>> {
         let columns = self.columns.into_iter();
         let sorted = |elements: Vec<Element>| {
             let mut texts: Vec<_> = elements.into_iter().map(|element| element.plain).collect();
@@ -69,9 +97,18 @@ impl ChangedRow {
     }
 }
 
-impl Kind {
+impl ChangeKind {
+    /// What a change does to its row.
+    pub fn of(change: &RowChange) -> Self {
+        match (&change.old, &change.new) {
+            (None, _) => Self::Insert,
+            (_, None) => Self::Delete,
+            _ => Self::Change,
+        }
+    }
+
     /// The character before a row that is inserted, changed or deleted.
-    pub(super) fn sign(self) -> char {
+    pub fn sign(self) -> char {
         match self {
             Self::Insert => '+',
             Self::Change => '~',
@@ -81,21 +118,25 @@ impl Kind {
 }
 
 /// The snapshots before and after, which hold the names of the rows.
-pub(super) struct Snapshots<'a> {
-    pub(super) before: &'a Snapshot,
-    pub(super) after: &'a Snapshot,
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshots<'a> {
+    /// Rows before the change.
+    pub before: &'a Snapshot,
+    /// Rows after the change.
+    pub after: &'a Snapshot,
 }
 
 impl Snapshots<'_> {
     /// The rows of changes, by table and name.
-    pub(super) fn changed_rows(&self, changes: &[RowChange]) -> Vec<ChangedRow> {
+    pub fn changed_rows(&self, changes: &[RowChange]) -> Vec<ChangedRow> {
         let mut rows: Vec<_> =
             changes.iter().filter_map(|change| self.changed_row(change)).collect();
         rows.sort();
         rows
     }
 
-    fn changed_row(&self, change: &RowChange) -> Option<ChangedRow> {
+    /// The row of a change. `None`: it has no version.
+    pub fn changed_row(&self, change: &RowChange) -> Option<ChangedRow> {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         let schema = self.after.schema().table(change.table);
         let columns = schema.column_ids().filter_map(|column| {
@@ -105,11 +146,7 @@ impl Snapshots<'_> {
         Some(ChangedRow {
             table: schema.name.to_string(),
             row: row_name(schema, new.or(old)?),
-            change: match (old, new) {
-                (None, _) => Kind::Insert,
-                (_, None) => Kind::Delete,
-                _ => Kind::Change,
-            },
+            change: ChangeKind::of(change),
             columns: columns.collect(),
         })
     }
@@ -183,7 +220,7 @@ fn plain(atom: &Atom) -> String {
 }
 
 /// Returns the name of a row, or what identifies it best.
-fn row_name(schema: &TableSchema, row: &Row) -> String {
+pub(super) fn row_name(schema: &TableSchema, row: &Row) -> String {
     let text = |column: &str| {
         let datum = row.get(schema.column_id(column)?);
         let text = datum.as_scalar()?.as_str()?.to_owned();

@@ -1,0 +1,158 @@
+//! Objects for which rows exist, in the words of their users.
+
+use std::fmt;
+
+use patchbay_model::external_ids::key;
+use patchbay_model::owner::Owner;
+use patchbay_schemas::datum::Map;
+use patchbay_schemas::row::Row;
+use patchbay_schemas::schema::TableSchema;
+use serde::Serialize;
+
+/// Prefix of networks of cluster-wide custom resources.
+const CLUSTER_PREFIX: &str = "cluster_udn_";
+/// End of the names of OVN-Kubernetes' controllers that write the rows of a network.
+const CONTROLLER_SUFFIX: &str = "-network-controller";
+/// Controller of the cluster's default network.
+const DEFAULT_CONTROLLER: &str = "default";
+/// Types of owners that are no objects of Kubernetes, but parts of a network.
+const PARTS_OF_NETWORKS: [&str; 6] = [
+    "AdvertisedNetwork",
+    "Cluster",
+    "MulticastCluster",
+    "NetpolDefault",
+    "NetpolNode",
+    "NoOverlayClusterSubnetSNAT",
+];
+/// Types of owners whose rows all networks share.
+const SHARED: [&str; 3] = ["ClusterNodeIPs", "UDNEnabledService", "UDNIsolation"];
+/// Kinds in the order of a list. All other kinds follow by name, before shared rows.
+const KINDS: [&str; 6] = [NETWORK, "Vpc", "Subnet", "ClusterNetworkConnect", "pod", "Service"];
+
+pub(crate) const NETWORK: &str = "network";
+const SHARED_ROWS: &str = "shared rows";
+
+/// Object for which rows exist.
+#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+pub struct Object {
+    /// Kind, such as `network`, `pod` or `NetworkPolicy`.
+    pub kind: String,
+    /// Name, with the namespace before a `/` where there is one.
+    pub name: String,
+}
+
+impl Object {
+    /// An object by kind and name.
+    pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { kind: kind.into(), name: name.into() }
+    }
+
+    /// A network by the name in its rows.
+    pub fn network(name: &str) -> Self {
+        Self::new(NETWORK, name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name))
+    }
+
+    /// Rows that several objects share.
+    pub(crate) fn shared() -> Self {
+        Self::new(SHARED_ROWS, "")
+    }
+
+    /// The object that the external ids of a row name. `None`: they name none.
+    pub(crate) fn of(schema: &TableSchema, row: &Row) -> Option<Self> {
+        let external_ids = row.get(schema.column_id("external_ids")?);
+        let ids = external_ids.as_map()?;
+        if ids.is_empty() {
+            return None;
+        }
+        let id = |key: &str| ids.get_str(key).filter(|value| !value.is_empty());
+        let owner_type = id(key::OWNER_TYPE).unwrap_or_default();
+        if PARTS_OF_NETWORKS.contains(&owner_type) {
+            return Some(Self::of_controller(id(key::OWNER_CONTROLLER).unwrap_or_default()));
+        }
+        if SHARED.contains(&owner_type) {
+            return Some(Self::shared());
+        }
+        let row_name = text_of(schema, row, "name");
+        let of_owner = |Owner { kind, name }| Self::of_owner(kind, name);
+        let owner = Owner::of(&row_name, id).map(of_owner);
+        owner.or_else(|| Self::of_kube_ovn(&schema.name, &row_name, ids))
+    }
+
+    /// The network of a controller of OVN-Kubernetes.
+    fn of_controller(controller: &str) -> Self {
+        match controller.strip_suffix(CONTROLLER_SUFFIX) {
+            Some(network) if network != DEFAULT_CONTROLLER => Self::network(network),
+            _ => Self::shared(),
+        }
+    }
+
+    fn of_owner(kind: String, name: String) -> Self {
+        match kind.as_str() {
+            "network" => Self::network(&name),
+            "NetpolNamespace" => Self::policies_of(&name),
+            // The name is the namespace, or empty, and a text of the selectors.
+            "PodSelector" => match name.split_once('_') {
+                Some((namespace, _)) if !namespace.is_empty() => Self::policies_of(namespace),
+                _ => Self::shared(),
+            },
+            _ => Self { kind, name },
+        }
+    }
+
+    fn policies_of(namespace: &str) -> Self {
+        Self::new("NetworkPolicy", format!("{namespace}/*"))
+    }
+
+    /// The object of a row of Kube-OVN that names none.
+    fn of_kube_ovn(table: &str, name: &str, ids: &Map) -> Option<Self> {
+        ids.get_str("vendor").filter(|vendor| *vendor == "kube-ovn")?;
+        match table {
+            "Logical_Router" => Some(Self::new("Vpc", name)),
+            "Logical_Switch" => Some(Self::new("Subnet", name)),
+            _ => None,
+        }
+    }
+
+    fn rank(&self) -> (usize, &str, &str) {
+        let known = KINDS.iter().position(|kind| *kind == self.kind);
+        let rank = match known {
+            Some(rank) => rank,
+            None if self.kind == SHARED_ROWS => KINDS.len() + 1,
+            None => KINDS.len(),
+        };
+        (rank, &self.kind, &self.name)
+    }
+}
+
+impl Ord for Object {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Object {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Kind and name. All NetworkPolicies of a namespace have the name `NAMESPACE/*`.
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, name } = self;
+        match name.strip_suffix("/*") {
+            Some(namespace) => write!(f, "NetworkPolicies of namespace {namespace}"),
+            None if name.is_empty() => f.write_str(kind),
+            None => write!(f, "{kind} {name}"),
+        }
+    }
+}
+
+/// A scalar column as text; empty if it is not set, or the schema has no such column.
+pub(crate) fn text_of(schema: &TableSchema, row: &Row, column: &str) -> String {
+    let text = schema.column_id(column).and_then(|column| {
+        let datum = row.get(column);
+        Some(datum.as_scalar()?.as_str()?.to_owned())
+    });
+    text.unwrap_or_default()
+}

@@ -1,0 +1,38 @@
+//! Texts in lines of a terminal.
+
+/// Length of a line, in columns.
+pub(super) const COLUMNS: usize = 80;
+
+/// The text in lines of at most [`COLUMNS`], broken between words. Further lines begin with `indent`.
+pub(super) fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let word_length = word.chars().count();
+        if length == 0 {
+            length = word_length;
+        } else if length + 1 + word_length > COLUMNS {
+            lines.push('\n');
+            lines.push_str(indent);
+            length = indent.chars().count() + word_length;
+        } else {
+            lines.push(' ');
+            length += 1 + word_length;
+        }
+        lines.push_str(word);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        let text = format!("{} {} c", "a".repeat(60), "b".repeat(30));
+        let expected = format!("{}\n  {} c", "a".repeat(60), "b".repeat(30));
+        assert_eq!(wrapped(&text, "  "), expected);
+        assert_eq!(wrapped("", "  "), "");
+    }
+}
