@@ -70,6 +70,11 @@ pub fn paired_rows(snapshots: Snapshots<'_>) -> Vec<RowChange> {
         match (&change.old, &change.new) {
             (Some(old), None) => rows[0].push(old.clone()),
             (None, Some(new)) => rows[1].push(new.clone()),
+            // Embedded databases give the same UUIDs to rows that have nothing in common.
+            (Some(old), Some(new)) if !is_same(schema.table(change.table), old, new) => {
+                rows[0].push(old.clone());
+                rows[1].push(new.clone());
+            }
             _ => changes.push(change),
         }
     }
@@ -91,6 +96,12 @@ pub fn paired_rows(snapshots: Snapshots<'_>) -> Vec<RowChange> {
         !is_pair || !snapshots.changed_row(change).is_none_or(|row| row.is_unchanged())
     });
     changes
+}
+
+/// `true` if two rows with one UUID are one row.
+fn is_same(schema: &TableSchema, old: &Row, new: &Row) -> bool {
+    row_name(schema, old) == row_name(schema, new)
+        && Object::of(schema, old) == Object::of(schema, new)
 }
 
 /// How alike two rows are that may be one.

@@ -159,14 +159,14 @@ impl Snapshots<'_> {
         new: Option<&Row>,
     ) -> Option<ColumnChange> {
         let ty = schema.column_type(column);
-        let elements = |row: Option<&Row>| {
+        let elements = |row: Option<&Row>, names: [&Snapshot; 2]| {
             let datum = row.map(|row| row.get(column));
             let datum = datum.filter(|datum| !ty.is_default(datum));
-            datum.map_or_else(Vec::new, |datum| self.elements(&ty.key, &datum))
+            datum.map_or_else(Vec::new, |datum| elements(&ty.key, &datum, names))
         };
         // Of a deleted row the name is enough.
-        let new_elements = elements(new);
-        let old_elements = elements(old.filter(|_| new.is_some()));
+        let new_elements = elements(new, [self.after, self.before]);
+        let old_elements = elements(old.filter(|_| new.is_some()), [self.before, self.after]);
         let only = |these: &[Element], others: &[Element]| -> Vec<Element> {
             let others: HashSet<&Element> = others.iter().collect();
             let only = these.iter().filter(|element| !others.contains(element));
@@ -178,33 +178,31 @@ impl Snapshots<'_> {
         };
         (!change.old.is_empty() || !change.new.is_empty()).then_some(change)
     }
+}
 
-    fn elements(&self, ty: &BaseType, datum: &Datum) -> Vec<Element> {
-        match datum {
-            Datum::Set(set) => set.iter().map(|atom| self.atom(ty, atom)).collect(),
-            Datum::Map(map) => map
-                .iter()
-                .map(|(key, value)| Element {
-                    plain: format!("{}={}", plain(key), plain(value)),
-                    printed: format!("{}={}", printed(key), printed(value)),
-                })
-                .collect(),
-        }
+/// The elements of a column, with the names of rows from the first snapshot that has them.
+fn elements(ty: &BaseType, datum: &Datum, names: [&Snapshot; 2]) -> Vec<Element> {
+    match datum {
+        Datum::Set(set) => set.iter().map(|atom| element(ty, atom, names)).collect(),
+        Datum::Map(map) => map
+            .iter()
+            .map(|(key, value)| Element {
+                plain: format!("{}={}", plain(key), plain(value)),
+                printed: format!("{}={}", printed(key), printed(value)),
+            })
+            .collect(),
     }
+}
 
-    fn atom(&self, ty: &BaseType, atom: &Atom) -> Element {
-        let target = ty.reference().zip(atom.as_uuid());
-        let row = target.and_then(|(reference, uuid)| {
-            let row = self
-                .after
-                .row(reference.table, uuid)
-                .or_else(|| self.before.row(reference.table, uuid))?;
-            Some(row_name(self.after.schema().table(reference.table), row))
-        });
-        let name = row.map(|name| Atom::from(name.as_str()));
-        let atom = name.as_ref().unwrap_or(atom);
-        Element { plain: plain(atom), printed: printed(atom) }
-    }
+fn element(ty: &BaseType, atom: &Atom, names: [&Snapshot; 2]) -> Element {
+    let target = ty.reference().zip(atom.as_uuid());
+    let row = target.and_then(|(reference, uuid)| {
+        let mut rows = names.into_iter().filter_map(|known| known.row(reference.table, uuid));
+        Some(row_name(names[0].schema().table(reference.table), rows.next()?))
+    });
+    let name = row.map(|name| Atom::from(name.as_str()));
+    let atom = name.as_ref().unwrap_or(atom);
+    Element { plain: plain(atom), printed: printed(atom) }
 }
 
 /// An atom as `ovn-nbctl list` prints it, at most [`MAX_ELEMENT_BYTES`] of it.

@@ -74,6 +74,44 @@ pub fn write_objects(
     Ok(())
 }
 
+/// An object, or a number of objects, in words.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Summary {
+    /// What happens to it.
+    pub change: ChangeKind,
+    /// The object with what is known about it.
+    pub object: String,
+    /// Its rows, and the zones that have them.
+    pub rows: String,
+}
+
+/// The objects that [`write_objects`] writes, in its order, without rows that change.
+pub fn summaries(changes: &Changes, layout: &Layout<'_>) -> Vec<Summary> {
+    let objects: Vec<_> = changes.objects().collect();
+    let mut summaries = Vec::new();
+    for group in objects.chunk_by(|(one, _), (other, _)| one.kind == other.kind) {
+        for kind in [ChangeKind::Insert, ChangeKind::Change, ChangeKind::Delete] {
+            let mut of_kind = group.iter().filter(|(_, change)| change.kind() == kind);
+            for (object, change) in of_kind.by_ref().take(MAX_OBJECTS) {
+                let rows = tail(kind, change, changes.zones());
+                summaries.push(Summary {
+                    change: kind,
+                    object: head(object, change, layout),
+                    rows,
+                });
+            }
+            let others: Vec<_> = of_kind.collect();
+            if let Some((first, _)) = others.first() {
+                let rows = others.iter().map(|(_, change)| change.counts().total()).sum();
+                let object = format!("{} more of kind {}", grouped(others.len()), first.kind);
+                let rows = numbered(rows, "row", "rows");
+                summaries.push(Summary { change: kind, object, rows });
+            }
+        }
+    }
+    summaries
+}
+
 /// Writes the objects of one kind to which the same happens.
 fn write_group(
     output: &mut dyn Write,
@@ -109,11 +147,8 @@ fn write_group(
         }
     }
     if let Some((first, _)) = others.first() {
-        let mut counts = Counts::default();
-        for (_, change) in others {
-            counts += change.counts();
-        }
-        let rows = numbered(counts.total(), "row", "rows");
+        let count = others.iter().map(|(_, change)| change.counts().total()).sum();
+        let rows = numbered(count, "row", "rows");
         writeln!(output, "{sign} {} more of kind {}: {rows}", grouped(others.len()), first.kind)?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
 use super::cluster_flags::ClusterFlags;
 use super::completions::Completions;
+use super::diff::Diff;
 use super::graph::Graph;
 use super::history::History;
 use super::input_flags::InputFlags;
@@ -56,6 +57,20 @@ Examples:
 Exit status:
   0  applied
   1  error, or an object is not accepted";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  patchbay diff manifests/ changed/
+      the objects that differ
+  patchbay diff ovnnb_db.db@120 ovnnb_db.db --rows
+      the rows that have changed since record 120 of a database file
+  patchbay diff must-gather.tar.gz unix:/run/ovn/ovnnb_db.sock -o markdown
+      an archive of a collector beside a server
+
+Exit status:
+  0  nothing differs
+  2  rows differ
+  1  error";
 
 /// Connects isolated user-defined networks through OVN.
 #[derive(Debug, Parser)]
@@ -116,6 +131,10 @@ pub(super) enum Command {
     ///
     /// Exit status of --check: 0 no difference, 2 differences, 1 error.
     Snapshot(Snapshot),
+    /// Show what differs between two sources, such as manifests before and after a change: by object,
+    /// or by row.
+    #[command(after_long_help = DIFF_EXAMPLES)]
+    Diff(Box<Diff>),
     /// Draw the switches, routers, machines and connects of Northbound databases or of manifests, and
     /// the way of a packet through them.
     Graph(Box<Graph>),

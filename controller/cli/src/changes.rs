@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use patchbay_changes::{ChangeKind, Changes, Counts, Layout, Object, grouped, write_objects};
+use patchbay_changes::{
+    ChangeKind, Changes, Counts, Layout, Object, Summary, grouped, write_objects,
+};
 use patchbay_connects::ConnectReport;
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_model::{Network, Role};
@@ -65,6 +67,11 @@ pub(super) fn write_changes(
         colours.paint(colour, text)
     };
     write_objects(output, changes, &Layout { known, paint: &paint })
+}
+
+/// A line for each object, without colours.
+pub(super) fn summaries(changes: &Changes, known: &BTreeMap<Object, String>) -> Vec<Summary> {
+    patchbay_changes::summaries(changes, &Layout { known, paint: &|_, text| text.to_owned() })
 }
 
 /// What the objects of a cluster say about its networks.

@@ -9,30 +9,32 @@ use patchbay_sources::own_zone;
 
 use super::console::Console;
 use super::failure::Failure;
-use super::files::read_file;
+use super::files::{read_archive, read_file, split_zone};
 use super::keys::Keys;
 use super::moment::Moment;
-use super::reach::source::{read_archive, split_zone};
 use super::time_limit::TimeLimit;
 use super::zones::open_remote;
 
 /// Flags that name databases.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct DatabaseFlags {
-    /// A Northbound database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several remotes of one
-    /// cluster, separated by commas. Repeated for several zones; NODE= names the zone.
+    /// The Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
+    /// remotes, separated by commas. Repeated for several zones: packets go on behind tunnels.
+    /// Without NODE= the zone is that of `NB_Global.name`.
     #[arg(long, value_name = "[NODE=]REMOTE")]
     pub(super) nb: Vec<String>,
-    /// A database file, as it is or packed with gzip or xz. It is only read. Repeated for several
-    /// zones.
+    /// A database file of a zone, likewise: of a standalone database or of a member of a clustered
+    /// database, as it is or packed with gzip or xz. It is only read. A path with `=` in its first
+    /// name begins with ./
     #[arg(long, value_name = "[NODE=]FILE")]
     pub(super) file: Vec<String>,
-    /// The moment in the history of the file: the number of a record, or a time such as
-    /// 2026-11-29T03:00:00Z. Default: its end.
+    /// The moment in the history of the files: the number of a record, or a time such as
+    /// 2026-11-29T03:00:00Z. Default: their ends.
     #[arg(long, value_name = "MOMENT", requires = "file")]
     pub(super) at: Option<Moment>,
-    /// A must-gather of OVN-Kubernetes' collector, or a sosreport: a folder, or an archive as it is or
-    /// packed. All zones in it are read.
+    /// Databases of all zones in an archive that a collector made (must-gather, sosreport): a
+    /// folder, or a tar archive, packed or not. Each member that is a northbound is read, whatever
+    /// its name.
     #[arg(long, value_name = "PATH")]
     pub(super) must_gather: Option<PathBuf>,
 }
@@ -45,6 +47,11 @@ pub(super) struct ZoneDatabase {
 }
 
 impl DatabaseFlags {
+    /// `true` if no database is named.
+    pub(super) fn is_empty(&self) -> bool {
+        self.nb.is_empty() && self.file.is_empty() && self.must_gather.is_none()
+    }
+
     /// Reads the databases that the flags name, in the order of their zones in archives.
     ///
     /// # Errors

@@ -1,11 +1,12 @@
-//! Northbound databases in files.
+//! Northbound databases in files and archives.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use ovsdb_sim::LogEnd;
 use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb;
-use patchbay_sources::{UnpackedLog, open_log};
+use patchbay_sources::{GatheredZone, UnpackedLog, gather, open_log};
 
 use super::console::Console;
 use super::failure::Failure;
@@ -69,4 +70,48 @@ pub(super) fn warn_of_damage(
     };
     let warning = format!("{}: {problem}", path.display());
     Ok(console.warn("damaged files", &warning)?)
+}
+
+/// The Northbound databases of an archive, each with its zone and its member. Of two databases of a
+/// zone, the one with more rows is read: a collector may have copied a database that was starting.
+pub(super) fn read_archive(
+    archive: &Path,
+    console: &mut Console<'_>,
+) -> Result<Vec<(Option<String>, String, Snapshot)>, Failure> {
+    let gathered = gather(archive)?;
+    for problem in &gathered.problems {
+        let warning = format!("{}: {problem}", archive.display());
+        console.warn("members of archives", &warning)?;
+    }
+    let mut zones: BTreeMap<String, GatheredZone> = BTreeMap::new();
+    for gathered in gathered.zones {
+        let Some(other) = zones.remove(&gathered.zone) else {
+            zones.insert(gathered.zone.clone(), gathered);
+            continue;
+        };
+        let is_larger = gathered.snapshot.row_count() > other.snapshot.row_count();
+        let (kept, left) = if is_larger { (gathered, other) } else { (other, gathered) };
+        let warning = format!(
+            "two databases of zone {}: {} is read, {} is left out",
+            kept.zone, kept.member, left.member
+        );
+        console.warn("members of archives", &warning)?;
+        zones.insert(kept.zone.clone(), kept);
+    }
+    let zones = zones.into_values();
+    Ok(zones.map(|found| (Some(found.zone), found.member, found.snapshot)).collect())
+}
+
+/// The zone before a remote or path, and the rest. `None`: a name of a node does not stand before
+/// the first `=`.
+pub(super) fn split_zone(text: &str) -> (Option<&str>, &str) {
+    let is_name = |zone: &str| {
+        let mut characters = zone.chars();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        !zone.is_empty() && characters.all(is_part)
+    };
+    match text.split_once('=') {
+        Some((zone, rest)) if is_name(zone) => (Some(zone), rest),
+        _ => (None, text),
+    }
 }

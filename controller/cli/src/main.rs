@@ -22,6 +22,7 @@ mod databases;
 mod demo;
 #[cfg(feature = "kubernetes")]
 mod deploy;
+mod diff;
 mod document;
 mod explain;
 mod failure;
@@ -52,6 +53,7 @@ mod routers;
 mod run;
 mod show;
 mod snapshot;
+mod source_word;
 mod state;
 mod stop;
 mod text;
@@ -86,7 +88,7 @@ use views::{Kind, view};
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Exit status of `plan` if rows would change.
+/// Exit status of `plan` if rows would change, and of `diff` if they differ.
 const EXIT_CHANGES: u8 = 2;
 
 /// Exit status of `explain` if something is not connected.
@@ -172,6 +174,7 @@ fn start_log(command: Option<&Command>) {
             | Command::Get(_)
             | Command::Snapshot(_)
             | Command::Graph(_)
+            | Command::Diff(_)
             | Command::History(_)
             | Command::Bisect(_),
         ) => true,
@@ -232,6 +235,10 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
             Command::Snapshot(arguments) => {
                 let is_equal = snapshot::snapshot(&arguments, console).await?;
                 return Ok(ExitCode::from(if is_equal { 0 } else { EXIT_CHANGES }));
+            }
+            Command::Diff(arguments) => {
+                let is_same = Box::pin(diff::diff(&arguments, console)).await?;
+                return Ok(ExitCode::from(if is_same { 0 } else { EXIT_CHANGES }));
             }
             Command::Graph(arguments) => Box::pin(graph::graph(&arguments, console)).await,
             Command::History(arguments) => history::history(&arguments, console),

@@ -37,6 +37,9 @@ const MAX_KEPT: usize = 10;
 /// ones is freed, because it is much.
 const MAX_LEFT_ZONES: usize = 10;
 
+/// What would happen to rows that come, change and go.
+const PLANNED: [&str; 3] = ["to insert", "to change", "to delete"];
+
 /// What `apply` would do.
 struct Planned {
     is_unchanged: bool,
@@ -145,7 +148,7 @@ pub(super) async fn plan(
         Format::Text if has_rows => {
             writeln!(console.output, "# {}", printable(&line, MAX_LINE_BYTES))?;
             for changes in &planned.zones {
-                console.write_long(|output| changes.write(output))?;
+                console.write_long(|output| changes.write(output, PLANNED))?;
             }
         }
         Format::Text => {
@@ -209,7 +212,7 @@ impl Planned {
 }
 
 /// The name of a table, in whatever case it is given.
-fn table_name(name: &str) -> Result<String, Failure> {
+pub(super) fn table_name(name: &str) -> Result<String, Failure> {
     let schema = nb::schema();
     let names: Vec<&str> = schema.table_ids().map(|table| &*schema.table(table).name).collect();
     let found = names.iter().find(|known| known.eq_ignore_ascii_case(name));

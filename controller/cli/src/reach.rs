@@ -2,14 +2,13 @@
 
 pub(crate) mod args;
 mod difference;
-mod document;
+pub(crate) mod document;
 mod expectation;
 mod facts;
 mod path;
 mod routes;
 pub(crate) mod source;
 pub(crate) mod text;
-mod word;
 
 use std::fs;
 use std::path::Path;

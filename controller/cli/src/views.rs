@@ -6,7 +6,7 @@ mod get;
 mod index;
 mod kinds;
 mod selection;
-mod source;
+pub(crate) mod source;
 mod table;
 pub(super) mod watch;
 

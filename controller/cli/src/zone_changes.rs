@@ -16,6 +16,7 @@ pub(super) struct ZoneChanges {
     zone: String,
     rows: Vec<ChangedRow>,
     /// Rows that stay although nothing wants them, because the manifests do not name their objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     kept: Vec<KeptObject>,
 }
 
@@ -33,12 +34,13 @@ impl ZoneChanges {
         Self { zone: zone.to_owned(), rows, kept: by_object(kept) }
     }
 
-    /// Writes the rows.
-    pub(super) fn write(&self, output: &mut dyn Write) -> io::Result<()> {
+    /// Writes the rows. `verbs`: what happens to rows that come, change and go.
+    pub(super) fn write(&self, output: &mut dyn Write, verbs: [&str; 3]) -> io::Result<()> {
+        let [insert, change, delete] = verbs;
         let count = |kind| self.rows.iter().filter(|row| row.change == kind).count();
         writeln!(
             output,
-            "# zone {}: rows to insert: {}, to change: {}, to delete: {}",
+            "# zone {}: rows {insert}: {}, {change}: {}, {delete}: {}",
             printable(&self.zone, MAX_ELEMENT_BYTES),
             count(ChangeKind::Insert),
             count(ChangeKind::Change),

@@ -8,8 +8,10 @@ use patchbay_reach::{Destination, Northd, Protocol, Sender};
 
 use super::text::Detail;
 use crate::args::Format;
+use crate::databases::DatabaseFlags;
+use crate::failure::Failure;
 use crate::input_flags::InputFlags;
-use crate::moment::Moment;
+use crate::source_word::SourceWord;
 
 #[derive(Debug, Args)]
 #[command(
@@ -80,25 +82,8 @@ pub(crate) struct Reach {
 /// Flags that name databases, or manifests whose rows they would have.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SourceFlags {
-    /// The Northbound database of a zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
-    /// remotes, separated by commas. Repeated for several zones: packets go on behind tunnels.
-    /// Without NODE= the zone is that of `NB_Global.name`.
-    #[arg(long, value_name = "[NODE=]REMOTE")]
-    pub(crate) nb: Vec<String>,
-    /// A database file of a zone, likewise: of a standalone database or of a member of a clustered
-    /// database, as it is or packed with gzip or xz. It is only read. A path with `=` in its first
-    /// name begins with ./
-    #[arg(long, value_name = "[NODE=]FILE")]
-    pub(crate) file: Vec<String>,
-    /// Databases of all zones in an archive that a collector made (must-gather, sosreport): a
-    /// folder, or a tar archive, packed or not. Each member that is a northbound is read, whatever
-    /// its name.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) must_gather: Option<PathBuf>,
-    /// The moment in the history of the files: the number of a record, or a time such as
-    /// 2026-11-29T03:00:00Z. Default: their ends.
-    #[arg(long, value_name = "MOMENT", requires = "file")]
-    pub(crate) at: Option<Moment>,
+    #[command(flatten)]
+    pub(crate) databases: DatabaseFlags,
     /// Manifests whose rows `apply` would write into an empty database: files, folders with *.yaml,
     /// *.yml and *.json files, or - for standard input. Without pods there, each primary network
     /// has those of `lab`: NAMESPACE/NAMESPACE-N on the node with the number N. With --nb or --file
@@ -180,11 +165,25 @@ pub(crate) enum MatrixKind {
 }
 
 impl SourceFlags {
+    /// The flags of a command whose source is that of a word.
+    ///
+    /// # Errors
+    /// The word names no source.
+    pub(super) fn of_word(&self, word: &str) -> Result<Self, Failure> {
+        let mut own = self.clone();
+        match SourceWord::of(word)? {
+            SourceWord::Databases(databases) => own.databases = databases,
+            SourceWord::Manifests(path) => own.paths = vec![path],
+        }
+        Ok(own)
+    }
+
     /// The sources in a line.
     pub(crate) fn title(&self) -> String {
-        let paths = self.must_gather.iter().chain(&self.paths);
+        let DatabaseFlags { nb, file, must_gather, .. } = &self.databases;
+        let paths = must_gather.iter().chain(&self.paths);
         let paths = paths.map(|path| path.display().to_string());
-        let names: Vec<String> = self.nb.iter().chain(&self.file).cloned().chain(paths).collect();
+        let names: Vec<String> = nb.iter().chain(file).cloned().chain(paths).collect();
         names.join(", ")
     }
 

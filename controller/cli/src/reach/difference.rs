@@ -12,8 +12,8 @@ use super::document::{Case, cell, write_junit, write_sarif};
 use super::expectation;
 use super::source::{Source, read_databases};
 use super::text::{describe, line};
-use super::word::flags_of;
 use crate::args::Format;
+use crate::changes::API_VERSION;
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -23,8 +23,6 @@ const MAX_NAMES: usize = 3;
 const MAX_PORTS: usize = 6;
 /// Text for a packet without a course, such as for want of a common address family.
 const CANNOT_BE_SENT: &str = "cannot be sent";
-/// Version of the documents.
-const API_VERSION: &str = "patchbay.io/v1alpha1";
 
 /// Document of a difference.
 #[derive(Serialize)]
@@ -107,7 +105,7 @@ pub(super) async fn compare(
 
 /// Opens all zones of a source.
 async fn open(arguments: &Reach, word: &str, console: &mut Console<'_>) -> Result<Source, Failure> {
-    let flags = flags_of(&arguments.databases, word)?;
+    let flags = arguments.databases.of_word(word)?;
     let mut source = Box::pin(read_databases(&flags, &[], console)).await?;
     source.open_all(console).await?;
     Ok(source)

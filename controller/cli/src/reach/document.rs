@@ -107,7 +107,7 @@ fn uri(path: &str) -> String {
 }
 
 /// A text in a cell of a Markdown table: without marks of Markdown and HTML.
-pub(super) fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in line(text).chars() {
         if r"|<>`*_[]\&@#".contains(character) {

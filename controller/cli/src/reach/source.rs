@@ -1,7 +1,6 @@
 //! The databases that `patchbay reach` asks: of servers, of files, or of manifests.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::Databases;
@@ -14,16 +13,15 @@ use patchbay_reconcile::northbound::Northbound as _;
 use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Object as _, Pod, Service};
-use patchbay_sources::{GatheredZone, gather, own_zone};
 
 use super::args::{MatrixKind, SourceFlags};
 use super::facts::Facts;
 use crate::args::{Database, Format, Manifests};
 use crate::console::Console;
+use crate::databases::ZoneDatabase;
 use crate::failure::Failure;
-use crate::files::read_file;
 use crate::unreadable::unreadable;
-use crate::zones::{complete_cluster, open_remote, open_zone, reconcile_zone};
+use crate::zones::{complete_cluster, open_zone, reconcile_zone};
 
 /// Databases, and manifests from which others can be made.
 pub(crate) struct Source {
@@ -205,27 +203,12 @@ pub(crate) async fn read_databases(
     senders: &[&str],
     console: &mut Console<'_>,
 ) -> Result<Source, Failure> {
-    let is_database_named =
-        !flags.nb.is_empty() || !flags.file.is_empty() || flags.must_gather.is_some();
-    if !is_database_named {
+    if flags.databases.is_empty() {
         return Box::pin(read_manifests(flags, senders, console)).await;
     }
     let chassis = flags.chassis.as_deref();
-    let mut snapshots = Vec::new();
-    for named in &flags.nb {
-        let (zone, remote) = split_zone(named);
-        let (keys, limit) = (&flags.input.keys, flags.input.limit);
-        let opened = open_remote(remote, keys, limit, console).await?;
-        snapshots.push((zone.map(str::to_owned), remote.to_owned(), opened.snapshot()));
-    }
-    for named in &flags.file {
-        let (zone, file) = split_zone(named);
-        let snapshot = read_file(Path::new(file), flags.at, console)?;
-        snapshots.push((zone.map(str::to_owned), file.to_owned(), snapshot));
-    }
-    if let Some(archive) = &flags.must_gather {
-        snapshots.extend(read_archive(archive, console)?);
-    }
+    let keys = (&flags.input.keys, flags.input.limit);
+    let databases = flags.databases.read(keys, console).await?;
     let limit = flags.input.manifest_limit.bytes();
     let inventory = if flags.paths.is_empty() {
         Inventory::default()
@@ -235,8 +218,7 @@ pub(crate) async fn read_databases(
     let facts = Facts::of_inventory(&inventory, flags.northd());
     let mut zones: Option<Zones> = None;
     let mut named = BTreeMap::new();
-    for (zone, place, snapshot) in snapshots {
-        let zone = zone.or_else(|| own_zone(&snapshot)).unwrap_or(place);
+    for ZoneDatabase { zone, snapshot } in databases {
         let mut database = Northbound::new(&snapshot, chassis);
         facts.add_to(&mut database);
         named.insert(zone.clone(), snapshot);
@@ -251,36 +233,6 @@ pub(crate) async fn read_databases(
         Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
     })?;
     Ok(Source { zones, snapshots: named, manifests: None, chassis: flags.chassis.clone() })
-}
-
-/// The Northbound databases of an archive, each with its zone and its member. Of two databases of a
-/// zone, the one with more rows is read: a collector may have copied a database that was starting.
-pub(crate) fn read_archive(
-    archive: &Path,
-    console: &mut Console<'_>,
-) -> Result<Vec<(Option<String>, String, Snapshot)>, Failure> {
-    let gathered = gather(archive)?;
-    for problem in &gathered.problems {
-        let warning = format!("{}: {problem}", archive.display());
-        console.warn("members of archives", &warning)?;
-    }
-    let mut zones: BTreeMap<String, GatheredZone> = BTreeMap::new();
-    for gathered in gathered.zones {
-        let Some(other) = zones.remove(&gathered.zone) else {
-            zones.insert(gathered.zone.clone(), gathered);
-            continue;
-        };
-        let is_larger = gathered.snapshot.row_count() > other.snapshot.row_count();
-        let (kept, left) = if is_larger { (gathered, other) } else { (other, gathered) };
-        let warning = format!(
-            "two databases of zone {}: {} is read, {} is left out",
-            kept.zone, kept.member, left.member
-        );
-        console.warn("members of archives", &warning)?;
-        zones.insert(kept.zone.clone(), kept);
-    }
-    let zones = zones.into_values();
-    Ok(zones.map(|found| (Some(found.zone), found.member, found.snapshot)).collect())
 }
 
 /// Writes the rows of a zone of manifests into an embedded database: that of the flags, or else
@@ -377,18 +329,4 @@ fn warn_of_ignored_rows(database: &Northbound, console: &mut Console<'_>) -> Res
         console.warn("rows that OVN ignores", &format!("OVN ignores {note}"))?;
     }
     Ok(())
-}
-
-/// The zone before a remote or path, and the rest. `None`: a name of a node does not stand before
-/// the first `=`.
-pub(crate) fn split_zone(text: &str) -> (Option<&str>, &str) {
-    let is_name = |zone: &str| {
-        let mut characters = zone.chars();
-        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-        !zone.is_empty() && characters.all(is_part)
-    };
-    match text.split_once('=') {
-        Some((zone, rest)) if is_name(zone) => (Some(zone), rest),
-        _ => (None, text),
-    }
 }

@@ -5,6 +5,7 @@
 mod command;
 mod connected;
 mod demo;
+mod diff;
 mod differences;
 mod errors;
 mod examples;
