@@ -26,6 +26,8 @@ use super::version::Version;
 use super::views::args::{Get, View, WatchRows};
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
+#[cfg(feature = "kubernetes")]
+use patchbay_kubernetes::{AdminAddress, AdminAddressError};
 
 /// Width of help texts, in columns.
 const HELP_COLUMNS: usize = 80;
@@ -432,6 +434,18 @@ pub(super) struct Run {
     /// services and policies. OVN-Kubernetes' own controllers of user-defined networks must be off.
     #[arg(long)]
     pub(super) networks: bool,
+    /// Serve probes (/livez, /readyz), metrics (/metrics) and the filter of the log (/debug/level) at
+    /// this address: ADDRESS:PORT, or :PORT for all addresses. `0`: they are not served.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "0",
+        value_parser = AdminPortAt::parse
+    )]
+    pub(super) admin_bind_address: AdminPortAt,
+    /// Format of the log on standard error.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub(super) log_format: LogFormat,
     /// Namespace of the leader election lease and of the ConfigMaps with the zones' reports. All
     /// processes of a cluster need the same namespace. Default: the namespace of the pod; with
     /// --kubeconfig: ovn-kubernetes.
@@ -442,6 +456,32 @@ pub(super) struct Run {
         value_parser = names::parse_namespace
     )]
     pub(super) namespace: Option<String>,
+}
+
+/// Whether and where the admin port is served.
+#[cfg(feature = "kubernetes")]
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum AdminPortAt {
+    /// It is not served.
+    Nowhere,
+    /// At this address.
+    Address(AdminAddress),
+}
+
+#[cfg(feature = "kubernetes")]
+impl AdminPortAt {
+    fn parse(text: &str) -> Result<Self, AdminAddressError> {
+        if text == "0" { Ok(Self::Nowhere) } else { text.parse().map(Self::Address) }
+    }
+}
+
+/// Format of the log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum LogFormat {
+    /// Text for people.
+    Text,
+    /// One JSON object for each line.
+    Json,
 }
 
 /// Controllers that a process runs.

@@ -4,6 +4,8 @@ use std::io;
 
 #[cfg(feature = "kubernetes")]
 use patchbay_crds::UnknownDefinition;
+#[cfg(feature = "kubernetes")]
+use patchbay_kubernetes::AdminPortError;
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_reconcile::northbound::{OpenError, ReconnectError};
 use patchbay_reconcile::zone::ZoneError;
@@ -88,6 +90,9 @@ pub(super) enum Failure {
     #[cfg(feature = "kubernetes")]
     #[error("cannot use the cluster: {0}; outside of a pod, --kubeconfig FILE is required")]
     NotAPod(String),
+    #[cfg(feature = "kubernetes")]
+    #[error("--admin-bind-address: {0}")]
+    AdminPort(AdminPortError),
     #[cfg(feature = "kubernetes")]
     #[error("{0}")]
     Ended(String),

@@ -37,6 +37,7 @@ mod keys;
 mod lab;
 mod lines;
 mod lint;
+mod log;
 mod log_writer;
 mod manifest_limit;
 mod moment;
@@ -72,15 +73,12 @@ use std::time::Duration;
 use clap::Parser;
 use mimalloc::MiMalloc;
 use reach::End;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::field::MakeExt as _;
-use tracing_subscriber::fmt::format::debug_fn;
 
 use args::{Command, CommandLine};
 use colours::Colours;
 use console::Console;
 use failure::Failure;
-use log_writer::{LogWriter, write_field};
+use log::{LogControl, start_log};
 use output::Output;
 use views::{Kind, view};
 
@@ -106,20 +104,13 @@ const EXIT_NOT_ASKED: u8 = 3;
 /// Exit status of `bisect` if no transaction changes the answer.
 const EXIT_NOT_FOUND: u8 = 2;
 
-/// Log filter if `RUST_LOG` is not set. kube-client is off because callers log failed requests.
-const DEFAULT_LOG_FILTER: &str = "warn,kube_client=off";
-
-/// Log filter of commands that end by themselves, if `RUST_LOG` is not set. They print what they wait
-/// for, and what follows from lost connections.
-const ONE_SHOT_LOG_FILTER: &str = "warn,kube_client=off,patchbay_engine::client=off";
-
 /// Idle time after which a thread ends. The threads that decoded the rows of a lab's nodes keep
 /// memory.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let line = CommandLine::try_parse();
-    start_log(line.as_ref().ok().map(|line| &line.command));
+    let log = start_log(line.as_ref().ok().map(|line| &line.command));
     let command = match line {
         Ok(line) => line.command,
         Err(error) => {
@@ -136,7 +127,7 @@ fn main() -> ExitCode {
     console.output_colours = Colours::of(&io::stdout());
     console.error_colours = Colours::of(&io::stderr());
     console.progress.is_shown = io::stderr().is_terminal();
-    let done = execute(command, &mut console).and_then(|code| {
+    let done = execute(command, log, &mut console).and_then(|code| {
         console.report_omitted_warnings()?;
         console.output.flush()?;
         Ok(code)
@@ -150,51 +141,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Starts the log on standard error, for a command.
-fn start_log(command: Option<&Command>) {
-    let filter = EnvFilter::try_from_default_env();
-    let unreadable = match &filter {
-        Err(error) if std::env::var_os(EnvFilter::DEFAULT_ENV).is_some() => Some(error.to_string()),
-        _ => None,
-    };
-    let is_one_shot = match command {
-        Some(Command::Apply(arguments)) => !arguments.watch,
-        Some(
-            Command::Plan(_)
-            | Command::Explain(_)
-            | Command::Reach(_)
-            | Command::Lint(_)
-            | Command::Show(_)
-            | Command::Routes(_)
-            | Command::Policies(_)
-            | Command::Acls(_)
-            | Command::Nat(_)
-            | Command::Lbs(_)
-            | Command::Ports(_)
-            | Command::Get(_)
-            | Command::Snapshot(_)
-            | Command::Graph(_)
-            | Command::Diff(_)
-            | Command::History(_)
-            | Command::Bisect(_),
-        ) => true,
-        _ => false,
-    };
-    let default = if is_one_shot { ONE_SHOT_LOG_FILTER } else { DEFAULT_LOG_FILTER };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(default)))
-        .fmt_fields(debug_fn(write_field).delimited(" "))
-        .with_writer(LogWriter::new)
-        .with_ansi(Colours::of(&io::stderr()).are_on())
-        // Reporting an internal error panics if standard error is closed.
-        .log_internal_errors(false)
-        .init();
-    if let Some(error) = unreadable {
-        tracing::warn!(error, "cannot read {}", EnvFilter::DEFAULT_ENV);
-    }
-}
-
-fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Failure> {
+#[cfg_attr(
+    not(feature = "kubernetes"),
+    expect(unused_variables, reason = "only `run` changes the log")
+)]
+fn execute(
+    command: Command,
+    log: LogControl,
+    console: &mut Console<'_>,
+) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_keep_alive(THREAD_KEEP_ALIVE)
@@ -208,7 +163,7 @@ fn execute(command: Command, console: &mut Console<'_>) -> Result<ExitCode, Fail
                 return Ok(ExitCode::from(if is_connected { 0 } else { EXIT_NOT_CONNECTED }));
             }
             #[cfg(feature = "kubernetes")]
-            Command::Run(arguments) => run::run(&arguments, console).await,
+            Command::Run(arguments) => run::run(&arguments, log, console).await,
             #[cfg(feature = "kubernetes")]
             Command::Crds(arguments) => crds::crds(&arguments, console),
             #[cfg(feature = "kubernetes")]

@@ -5,8 +5,8 @@ use std::io;
 use kube::Config as ClientConfig;
 use patchbay_engine::client::Remotes;
 use patchbay_kubernetes::{
-    ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig, client,
-    run as run_controllers,
+    AdminPort, ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig,
+    client, run as run_controllers,
 };
 use patchbay_model::Feature;
 use patchbay_reconcile::northbound::OpenError;
@@ -14,9 +14,10 @@ use patchbay_resources::manifests::Inventory;
 use uuid::Uuid;
 
 use super::api_server::from_file;
-use super::args::{self, Mode};
+use super::args::{self, AdminPortAt, LogFormat, Mode};
 use super::console::Console;
 use super::failure::Failure;
+use super::log::LogControl;
 use super::stop::Stop;
 
 /// Name of the leader election lease of the cluster manager.
@@ -36,7 +37,11 @@ pub(super) fn warn_of_dynamic_udn(is_given: bool, console: &mut Console<'_>) -> 
 }
 
 /// Runs the controllers until Ctrl-C, SIGTERM or a failure.
-pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Result<(), Failure> {
+pub(super) async fn run(
+    arguments: &args::Run,
+    log: LogControl,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
         (from_file(file).await?, DEFAULT_NAMESPACE.to_owned())
     } else {
@@ -47,18 +52,24 @@ pub(super) async fn run(arguments: &args::Run, console: &mut Console<'_>) -> Res
     };
     let namespace = arguments.namespace.clone().unwrap_or(namespace);
     warn_of_dynamic_udn(arguments.dynamic_udn, console)?;
-    let config = config(arguments, namespace)?;
+    let config =
+        ControllerConfig { admin: admin_port(arguments, log)?, ..config(arguments, namespace)? };
     let server = client_config.cluster_url.clone();
     let client = client(client_config).map_err(|error| Failure::Cluster(error.to_string()))?;
     let mut stop = Stop::new()?;
-    writeln!(
-        console.errors,
-        "patchbay {}: {}, namespace {}; running as {} on the API server at {server} until Ctrl-C",
-        env!("CARGO_PKG_VERSION"),
-        introduction(&config),
-        config.namespace,
-        config.identity
-    )?;
+    let (version, controllers) = (env!("CARGO_PKG_VERSION"), introduction(&config));
+    let ControllerConfig { namespace, identity, admin, .. } = &config;
+    let admin = admin.as_ref().map(|port| format!("; admin port at {}", port.local_address()));
+    let line = format!(
+        "patchbay {version}: {controllers}, namespace {namespace}; running as {identity} on the API \
+         server at {server} until Ctrl-C{}",
+        admin.unwrap_or_default()
+    );
+    match arguments.log_format {
+        LogFormat::Text => writeln!(console.errors, "{line}")?,
+        // Each line is an object.
+        LogFormat::Json => tracing::info!("{line}"),
+    }
     let ended = run_controllers(client, config, async move { stop.asked().await }).await;
     ended.map_err(|error| Failure::Ended(error.to_string()))
 }
@@ -83,7 +94,17 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
     };
     // Unique per process: after a restart the pod has the same name, but does not hold the lease.
     let identity = format!("{}_{}", host_name(), Uuid::new_v4());
-    Ok(ControllerConfig { cluster, zone, namespace, identity, timing: Timing::default() })
+    let timing = Timing::default();
+    Ok(ControllerConfig { cluster, zone, namespace, identity, admin: None, timing })
+}
+
+/// Opens the admin port. `None`: it is not served.
+fn admin_port(arguments: &args::Run, log: LogControl) -> Result<Option<AdminPort>, Failure> {
+    let AdminPortAt::Address(address) = &arguments.admin_bind_address else {
+        return Ok(None);
+    };
+    let port = AdminPort::bind(address).map_err(Failure::AdminPort)?;
+    Ok(Some(port.with_log_filter(Box::new(log))))
 }
 
 /// Describes the controllers that run, and their settings.

@@ -6,8 +6,10 @@ use patchbay_engine::backoff::Backoff;
 use patchbay_engine::client::{Remotes, Tls};
 use patchbay_model::ClusterSettings;
 
+use crate::admin::AdminPort;
+
 /// Configuration of [`run`](crate::run()).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ControllerConfig {
     /// The cluster manager. `None`: it does not run in this process.
     pub cluster: Option<ClusterManagerConfig>,
@@ -17,6 +19,8 @@ pub struct ControllerConfig {
     pub namespace: String,
     /// Unique name of this process: holder of the lease and reporting instance of events.
     pub identity: String,
+    /// The port with probes and metrics. `None`: there is none.
+    pub admin: Option<AdminPort>,
     /// Intervals and time-outs.
     pub timing: Timing,
 }

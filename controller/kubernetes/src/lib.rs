@@ -59,11 +59,13 @@
 //! | renewal of the zone's lease | with the zone controller |
 //! | events about watches that fail, one task for each controller | never |
 //! | writer of events | with the last controller that emits events |
+//! | admin port, on a thread of its own | after all others |
 //!
 //! [`run()`] fails if the zone controller or a task that never ends has ended, or a writer has
 //! panicked. Dropping its future stops all tasks. Requests and transactions in progress are then
 //! executed or not; the next process reconciles either case.
 
+mod admin;
 mod api;
 mod config;
 mod debounce;
@@ -71,16 +73,22 @@ mod election;
 mod events;
 mod inventory;
 mod manager;
+mod metrics;
 mod reports;
 mod run;
 mod watch;
 mod write;
 mod zone;
 
+pub use admin::{
+    AdminAddress, AdminAddressError, AdminPort, AdminPortError, LogFilter, LogFilterError,
+};
 pub use api::client::client;
 pub use config::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig,
     ZoneLeaseTiming,
 };
 pub use inventory::{ListError, list_inventory};
+pub use metrics::names::{Metric, MetricKind, all_metrics};
+pub use metrics::recorder::RecorderError;
 pub use run::{RunError, run};

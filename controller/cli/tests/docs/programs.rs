@@ -7,8 +7,11 @@ use std::process::Command;
 use regex::Regex;
 
 /// Flags that the documents name and that belong to other programs.
-const FOREIGN_FLAGS: [(&str, &str); 4] = [
+const FOREIGN_FLAGS: [(&str, &str); 7] = [
     ("--enable-network-connect", "OVN-Kubernetes"),
+    ("--health-probe-bind-address", "controller-runtime"),
+    ("--healthz-bind-address", "OVN-Kubernetes"),
+    ("--metrics-bind-address", "controller-runtime"),
     ("--ovsdb-sim-update", "pytest"),
     ("--remote", "ovsdb-server"),
     ("--wait", "ovn-nbctl"),

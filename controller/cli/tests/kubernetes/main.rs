@@ -8,6 +8,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
+mod admin_port;
 mod api_failures;
 mod api_server;
 #[path = "../support/apiserver/mod.rs"]
@@ -28,6 +29,7 @@ mod networks;
 mod next_leader;
 mod operator_mistakes;
 mod persistent_errors;
+mod prometheus;
 mod real_installation;
 mod refused_writes;
 mod relay;

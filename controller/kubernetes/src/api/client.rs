@@ -14,6 +14,7 @@ use tower::util::AndThenLayer;
 
 use crate::api::credential_files::following_client;
 use crate::api::response_limit::ResponseLimit;
+use crate::metrics::requests::RequestCounts;
 
 /// Longest silence on a connection. It exceeds `Timing::watch_idle_timeout`, which ends an idle
 /// watch first.
@@ -49,9 +50,10 @@ fn fixed_client(mut config: Config) -> kube::Result<Client> {
     let user_agent = HeaderValue::from_static(USER_AGENT_VALUE);
     config.headers.push((USER_AGENT, user_agent));
     config.read_timeout.get_or_insert(READ_TIMEOUT);
+    let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let layer = AndThenLayer::new(to_api_response);
     let builder = ClientBuilder::try_from(config)?.with_layer(&ResponseLimit);
-    Ok(builder.with_layer(&layer).build())
+    Ok(builder.with_layer(&layer).with_layer(&RequestCounts { host }).build())
 }
 
 /// Changes a response into one that `kube` understands.

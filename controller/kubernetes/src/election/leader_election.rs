@@ -13,14 +13,17 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::core::ObjectMeta;
 use kube::{Api, Client};
+use metrics::{Gauge, gauge};
 use patchbay_engine::backoff::with_jitter;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
+use crate::admin::Heartbeat;
 use crate::api::api_error;
 use crate::config::LeaseConfig;
 use crate::election::other_managers::{LABEL, OtherManagers};
+use crate::metrics::names;
 
 /// Shortest time after a claim that was given up, in intervals between attempts. With jitter, it ends
 /// in one of several of them.
@@ -68,6 +71,8 @@ pub(crate) struct LeaderElector {
     term: watch::Sender<Option<LeaderTerm>>,
     /// The object's spec when it last changed, and when that was observed.
     observed: Option<(LeaseSpec, Instant)>,
+    /// The object after the last write, for a renewal without a read. `None`: it has to be read.
+    written: Option<LeaseObject>,
     /// UID of the object at the last write.
     uid: Option<Uuid>,
     /// Start of the last successful renewal. `None`: not the holder.
@@ -75,6 +80,9 @@ pub(crate) struct LeaderElector {
     /// Time before which the API server wants no request. `None`: at once.
     not_before: Option<Instant>,
     others: OtherManagers,
+    /// Time of the last answered attempt, for the check of readiness.
+    answered: Heartbeat,
+    is_leader: Gauge,
 }
 
 impl LeaderElector {
@@ -88,16 +96,24 @@ impl LeaderElector {
         let others = OtherManagers::new(client.clone(), lease.namespace.clone());
         let elector = Self {
             others,
+            answered: Heartbeat::new(),
+            is_leader: gauge!(names::IS_LEADER, "name" => lease.name.clone()),
             not_before: None,
             api: Api::namespaced(client, &lease.namespace),
             lease,
             identity,
             term,
             observed: None,
+            written: None,
             uid: None,
             renewed: None,
         };
         (elector, receiver)
+    }
+
+    /// Time of the last attempt that the API server has answered.
+    pub(crate) fn answered(&self) -> Heartbeat {
+        self.answered.clone()
     }
 
     /// Acquires and renews the lease until `stop` becomes `true`, then releases it.
@@ -110,6 +126,7 @@ impl LeaderElector {
             }
         }
         self.term.send_replace(None);
+        self.is_leader.set(0.0);
         if self.renewed.is_some()
             && let Err(error) = self.release().await
         {
@@ -136,12 +153,9 @@ impl LeaderElector {
             None => self.lease.renew_deadline,
         };
         let error = match timeout(limit, self.acquire()).await {
-            Ok(Ok(true)) => {
-                self.renewed = Some(start);
-                None
-            }
-            Ok(Ok(false)) => {
-                self.renewed = None;
+            Ok(Ok(is_held)) => {
+                self.renewed = is_held.then_some(start);
+                self.answered.beat();
                 None
             }
             Ok(Err(error)) => {
@@ -168,6 +182,7 @@ impl LeaderElector {
             .renewed
             .map(|renewed| LeaderTerm { deadline: renewed + deadline, lease_uid: self.uid });
         let leads = term.is_some();
+        self.is_leader.set(f64::from(u8::from(leads)));
         if self.term.send_replace(term).is_some() != leads {
             tracing::info!(leads, identity = self.identity, "leadership changed");
         }
@@ -202,6 +217,13 @@ impl LeaderElector {
     }
 
     async fn try_acquire(&mut self) -> Result<bool, kube::Error> {
+        match self.renew().await {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            // Somebody has changed or deleted the lease.
+            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
+            Err(error) => return Err(error),
+        }
         let Some(object) = self.api.get_opt(&self.lease.name).await? else {
             if !self.may_create() || self.must_wait_for_others().await? {
                 return Ok(false);
@@ -227,6 +249,18 @@ impl LeaderElector {
         let claimed = LeaseObject { metadata, spec: Some(self.claim(Some(&spec))) };
         let name = self.lease.name.clone();
         self.record_write(self.api.replace(&name, &PostParams::default(), &claimed).await)
+    }
+
+    /// Renews the lease of a term as it was written last, as client-go does. Returns `false` if it has
+    /// to be read first. So it is after a renewal without an answer, which may have changed it.
+    async fn renew(&mut self) -> Result<bool, kube::Error> {
+        let Some(object) = self.written.take().filter(|_| self.is_leading()) else {
+            return Ok(false);
+        };
+        let spec = Some(self.claim(object.spec.as_ref()));
+        let renewed = LeaseObject { spec, ..object };
+        let name = self.lease.name.clone();
+        self.record_write(self.api.replace(&name, &PostParams::default(), &renewed).await)
     }
 
     /// `true` if this process may take or keep the lease: it is free, held by this process, or
@@ -291,7 +325,8 @@ impl LeaderElector {
         let object = result?;
         let uid = object.metadata.uid.as_deref();
         self.uid = uid.and_then(|uid| Uuid::try_parse(uid).ok());
-        self.observed = object.spec.map(|spec| (spec, Instant::now()));
+        self.observed = object.spec.clone().map(|spec| (spec, Instant::now()));
+        self.written = Some(object);
         Ok(true)
     }
 

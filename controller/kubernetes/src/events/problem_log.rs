@@ -11,15 +11,16 @@ pub(crate) struct ProblemLog {
 
 impl ProblemLog {
     /// Logs the problems that the last pass did not have. A conflict is one if the last pass had
-    /// it, too: the first is how two clients of an object meet.
+    /// it, too: the first is how two clients of an object meet. Returns the number of all problems.
     pub(crate) fn update(
         &mut self,
         problems: impl IntoIterator<Item = String>,
         conflicts: &[String],
-    ) {
+    ) -> usize {
         for problem in self.next(problems.into_iter().collect(), conflicts) {
             tracing::warn!("{problem}");
         }
+        self.problems.len()
     }
 
     /// The new problems of a pass.

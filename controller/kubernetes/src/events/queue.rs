@@ -5,6 +5,7 @@ mod publisher;
 use std::fmt::Display;
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use metrics::counter;
 use patchbay_model::abbreviation::truncate_text;
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::ObjectKey;
@@ -13,6 +14,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 pub(crate) use publisher::event_channel;
+
+use crate::metrics::names;
 
 /// Namespace of events about objects without a namespace.
 const EVENT_NAMESPACE: &str = "default";
@@ -108,7 +111,14 @@ impl EventSender {
             note: truncate_text(note, NOTE_LIMIT_BYTES - 1).to_owned(),
             queued_at: Instant::now(),
         };
-        self.0.try_send(event).is_ok()
+        let is_queued = self.0.try_send(event).is_ok();
+        if is_queued {
+            let (type_, reason, _) = reason.type_reason_action();
+            counter!(names::EVENTS, "type" => type_, "reason" => reason).increment(1);
+        } else {
+            counter!(names::DROPPED_EVENTS).increment(1);
+        }
+        is_queued
     }
 }
 

@@ -32,7 +32,9 @@ pub(crate) struct KindWatch {
     /// What holds while the kind has never been listed.
     unlisted: &'static str,
     /// The failure, and whether the objects have been listed. `None`: there is none.
-    failure: Box<dyn Fn() -> Option<(ReadFailure, bool)> + Send>,
+    failure: Box<dyn Fn() -> Option<(ReadFailure, bool)> + Send + Sync>,
+    /// Number of objects. `None`: they have not been listed.
+    count: Box<dyn Fn() -> Option<usize> + Send + Sync>,
 }
 
 impl KindWatch {
@@ -41,13 +43,41 @@ impl KindWatch {
     where
         V: Clone + Send + Sync + 'static,
     {
-        let objects = objects.clone();
+        let (objects, counted) = (objects.clone(), objects.clone());
         let failure = move || Some((objects.failure()?, objects.is_ready()));
+        let count = move || counted.is_ready().then(|| counted.peek().len());
         Self {
             kind,
             unlisted: if is_awaited { AWAITED } else { SEPARATE },
             failure: Box::new(failure),
+            count: Box::new(count),
         }
+    }
+
+    /// The kind.
+    pub(crate) const fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Number of known objects.
+    pub(crate) fn object_count(&self) -> usize {
+        (self.count)().unwrap_or_default()
+    }
+
+    /// `true` after the first complete list.
+    pub(crate) fn is_listed(&self) -> bool {
+        (self.count)().is_some()
+    }
+
+    /// `true` while lists or watches fail for long.
+    pub(crate) fn is_failing(&self) -> bool {
+        (self.failure)().is_some()
+    }
+
+    /// `true` if the controller does not wait for the first list: it is complete, or the controller
+    /// goes on without it.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_listed() || (self.unlisted == SEPARATE && self.is_failing())
     }
 }
 
@@ -150,7 +180,7 @@ mod tests {
             cause: if is_refusal { ReadFailureCause::Refused } else { ReadFailureCause::Passing },
         });
         let failure = move || Some((failure.clone()?, true));
-        KindWatch { kind, unlisted: AWAITED, failure: Box::new(failure) }
+        KindWatch { kind, unlisted: AWAITED, failure: Box::new(failure), count: Box::new(|| None) }
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(crate) struct ManagerConnects {
     unconnected: BTreeMap<String, Unconnected>,
     /// Obstacles that zones report, by connect. Those of a connect without an entry are not known.
     obstacles: BTreeMap<String, BTreeSet<String>>,
+    /// Number of zones whose report is not about the present state, by connect.
+    zones_behind: BTreeMap<String, usize>,
 }
 
 /// What conditions follow from, besides the objects.
@@ -53,12 +55,18 @@ impl ManagerConnects {
             controller: ClusterController::new(settings).with_router_keys(router_keys),
             unconnected: BTreeMap::new(),
             obstacles: BTreeMap::new(),
+            zones_behind: BTreeMap::new(),
         }
     }
 
     /// Obstacles that zones report, by connect.
     pub(crate) fn obstacles(&self) -> &BTreeMap<String, BTreeSet<String>> {
         &self.obstacles
+    }
+
+    /// Number of zones whose report is not about the present state, by connect.
+    pub(crate) fn zones_behind(&self) -> &BTreeMap<String, usize> {
+        &self.zones_behind
     }
 
     /// Sets annotations and status of all connects. Returns warnings, one line each.
@@ -69,6 +77,7 @@ impl ManagerConnects {
     ) -> Vec<String> {
         let AllocationReport { outcomes, warnings } = self.allocate(inventory, observed.now);
         self.obstacles.clear();
+        self.zones_behind.clear();
         let outcomes = outcomes.into_iter();
         self.unconnected = outcomes
             .map(|outcome| {
@@ -179,6 +188,8 @@ impl ManagerConnects {
             reports.no_networks = &unconnected.no_networks;
             reports.without_subnets = &unconnected.without_subnets;
         }
+        let behind = reports.outdated.len() + reports.silent.len();
+        self.zones_behind.insert(connect.name_any(), behind);
         let obstacles = reports.obstacles().into_iter().map(str::to_owned);
         self.obstacles.insert(connect.name_any(), obstacles.collect());
         let before = status.conditions.iter().find(|one| one.type_ == CONNECTED);

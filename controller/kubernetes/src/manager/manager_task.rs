@@ -29,6 +29,9 @@ use crate::events::passing_problems::PassingProblems;
 use crate::events::problem_log::ProblemLog;
 use crate::events::queue::EventSender;
 use crate::manager::manager_connects::{self, ManagerConnects, Observed};
+use crate::metrics::controllers::{PassMetrics, PassResult};
+use crate::metrics::manager_state::ManagerState;
+use crate::metrics::process_state::PublishedState;
 use crate::reports::observed_zones::{ObservedZones, ZoneSources};
 use crate::watch::read_failure::describe_undefined;
 use crate::watch::sources::ObjectSources;
@@ -74,6 +77,8 @@ pub(crate) struct ManagerTask {
     pub(crate) zones: ZoneSources,
     pub(crate) writer: ObjectWriter,
     pub(crate) events: EventSender,
+    /// Receives the state for the admin port. `None`: there is none.
+    pub(crate) published: Option<PublishedState>,
     pub(crate) term: watch::Receiver<Option<LeaderTerm>>,
     pub(crate) timing: Timing,
 }
@@ -96,6 +101,9 @@ impl ManagerTask {
                 ended = leader.run() => return ended,
                 lost = term.wait_for(Option::is_none) => { lost.map_err(|_| WatchEnded)?; }
             }
+            if let Some(published) = &self.published {
+                published.set_manager(None);
+            }
         }
     }
 }
@@ -114,6 +122,8 @@ struct ManagerTerm {
     passing: PassingProblems,
     problems: ProblemLog,
     events: ProblemEvents,
+    metrics: PassMetrics,
+    published: Option<PublishedState>,
     timing: Timing,
 }
 
@@ -139,6 +149,8 @@ impl ManagerTerm {
             passing: PassingProblems::default(),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(task.events.clone()),
+            metrics: PassMetrics::new("cluster-manager"),
+            published: task.published.clone(),
             timing: task.timing,
         }
     }
@@ -149,6 +161,7 @@ impl ManagerTerm {
         let mut passes_with_writes = 0;
         let mut cause = Cause::Objects;
         loop {
+            let pass = self.metrics.begin();
             let outcome = self.reconcile(cause).await;
             let has_failed = !outcome.is_complete();
             let mut retry = None;
@@ -164,6 +177,13 @@ impl ManagerTerm {
             }
             let networks = self.networks.as_ref();
             let deadline = networks.and_then(NetworkManager::next_deadline).map(until);
+            let result = match (retry, deadline) {
+                _ if has_failed => PassResult::Error,
+                (None, None) => PassResult::Success,
+                _ => PassResult::RequeueAfter,
+            };
+            self.metrics.end(&pass, result);
+            drop(pass);
             let times = retry.into_iter().chain(deadline).chain(self.writes.time_to_expiry());
             let retry = times.chain(self.passing.time_to_report()).min();
             let event_due = self.condition_events.next_due();
@@ -282,7 +302,15 @@ impl ManagerTerm {
             .chain(undecoded)
             .chain(warnings)
             .chain(outcome.failures.iter().cloned());
-        self.problems.update(problems, &outcome.conflicts);
+        let count = self.problems.update(problems, &outcome.conflicts);
+        if let Some(published) = &self.published {
+            published.set_problems("cluster-manager", count);
+            published.set_manager(Some(ManagerState {
+                inventory: after,
+                zones_behind: self.connects.zones_behind().clone(),
+                zones: self.zones.counts(),
+            }));
+        }
         outcome
     }
 

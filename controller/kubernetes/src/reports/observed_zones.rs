@@ -137,6 +137,16 @@ impl ObservedZones {
         }
     }
 
+    /// Numbers of zones by state.
+    pub(crate) fn counts(&self) -> [(&'static str, usize); 3] {
+        let count = |state| self.states.iter().filter(|one| **one == state).count();
+        [
+            ("running", count(ZoneState::Running)),
+            ("unobserved", count(ZoneState::Unobserved)),
+            ("not_running", count(ZoneState::NotRunning)),
+        ]
+    }
+
     /// Updates the states of all nodes' zones. Returns `true` if one differs.
     fn update_states(&mut self) -> bool {
         self.next_check = Instant::now() + self.timing.zone_lease.check_interval;

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use kube::api::{WatchEvent, WatchParams};
+use metrics::counter;
 use patchbay_model::FieldProblem;
 use patchbay_resources::manifests::ObjectKey;
 use tokio::time::{Instant, timeout};
 
 use crate::api::requests::{Api, key_of, version_of};
 use crate::config::Timing;
+use crate::metrics::names;
 use crate::watch::etcd_restores::EtcdRestores;
 use crate::watch::list_pages::{ListProgress, first_page, next_page, shrink_page};
 use crate::watch::read_failure::{
@@ -146,6 +148,7 @@ impl<V: Clone + PartialEq> ListWatch<V> {
             }
             match listed {
                 Ok(version) => {
+                    counter!(names::LISTS, "kind" => self.kind).increment(1);
                     self.backoff.reset();
                     self.announce_recovery();
                     self.store.note_success(ReadRequest::List);
@@ -398,6 +401,7 @@ impl<V: Clone + PartialEq> ListWatch<V> {
 
     async fn wait_after_error(&mut self, error: &WatchError, request: ReadRequest) {
         let (kind, failure) = (self.kind, request.failure_text());
+        counter!(names::WATCH_ERRORS, "kind" => kind).increment(1);
         let retry_after = error.retry_after();
         let retry_after_s = retry_after.map(|wait| wait.as_secs());
         tracing::warn!(%kind, %error, retry_after_s, "{failure}");

@@ -9,6 +9,7 @@ use patchbay_resources::object::Object;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use crate::admin::Heartbeats;
 use crate::api::requests::Api;
 use crate::config::Timing;
 use crate::run::RunError;
@@ -23,6 +24,7 @@ pub(crate) struct TaskSet {
     timing: Timing,
     recovery: Recovery,
     pub(crate) restores: EtcdRestores,
+    pub(crate) heartbeats: Heartbeats,
 }
 
 impl TaskSet {
@@ -32,16 +34,20 @@ impl TaskSet {
             timing,
             recovery: Recovery::default(),
             restores: EtcdRestores::default(),
+            heartbeats: Heartbeats::default(),
         }
     }
 
+    /// Starts a task. `loop_name` is its name in checks of liveness.
     pub(crate) fn spawn<E: Display>(
         &mut self,
         task: &'static str,
+        loop_name: &str,
         work: impl Future<Output = Result<Infallible, E>> + Send + 'static,
     ) {
+        let heartbeat = self.heartbeats.add(loop_name);
         self.running.spawn(async move {
-            let Err(error) = work.await;
+            let Err(error) = heartbeat.during(work).await;
             RunError { task, reason: error.to_string() }
         });
     }
@@ -58,7 +64,7 @@ impl TaskSet {
         V: Clone + PartialEq + Send + Sync + 'static,
     {
         let (watch, reader) = self.list_watch::<K, V>(Api::all::<K>(client.clone()), decode);
-        self.spawn_watch(watch.with_presence(presence));
+        self.spawn_watch(K::KIND, watch.with_presence(presence));
         reader
     }
 
@@ -76,7 +82,7 @@ impl TaskSet {
     {
         let api = Api::namespaced::<K>(client.clone(), namespace);
         let (watch, reader) = self.list_watch::<K, V>(api, decode);
-        self.spawn_watch(watch.labelled(labels));
+        self.spawn_watch(K::KIND, watch.labelled(labels));
         reader
     }
 
@@ -96,11 +102,12 @@ impl TaskSet {
         (watch.with_restores(self.restores.clone()), reader)
     }
 
-    fn spawn_watch<V>(&mut self, watch: ListWatch<V>)
+    fn spawn_watch<V>(&mut self, kind: &str, watch: ListWatch<V>)
     where
         V: Clone + PartialEq + Send + Sync + 'static,
     {
-        self.spawn::<Infallible>("a watch", async move { Ok(watch.run().await) });
+        let loop_name = format!("watch-{kind}");
+        self.spawn::<Infallible>("a watch", &loop_name, async move { Ok(watch.run().await) });
     }
 
     /// Waits for the first task that ends.

@@ -8,6 +8,7 @@ use patchbay_resources::manifests::{Inventory, InventoryKind, ObjectKey, Sourced
 use patchbay_resources::object::ObjectMeta;
 use serde::Serialize;
 
+use crate::metrics::controllers::QueueMetrics;
 use crate::watch::sources::ObjectSources;
 use crate::write::object_change::{ObjectChange, ObjectPart, Target};
 use crate::write::request_pool::{Progress, RequestPool};
@@ -26,6 +27,7 @@ pub(crate) struct ObjectWrites {
     running: BTreeMap<(&'static str, ObjectKey), RunningWrite>,
     /// Objects that are written, and that the watches do not show yet.
     unseen: BTreeMap<(&'static str, ObjectKey), WrittenObject>,
+    metrics: QueueMetrics,
 }
 
 /// An object before and after a change. `None`: it is absent.
@@ -51,9 +53,16 @@ impl<K: InventoryKind> Versions<'_, K> {
     }
 }
 
+impl Drop for ObjectWrites {
+    fn drop(&mut self) {
+        self.metrics.set_depth(0);
+    }
+}
+
 impl ObjectWrites {
     pub(crate) fn new(writer: ObjectWriter) -> Self {
         Self {
+            metrics: QueueMetrics::new(writer.controller),
             writer,
             retries: WriteRetries::default(),
             requests: RequestPool::default(),
@@ -219,6 +228,8 @@ impl ObjectWrites {
         let running =
             RunningWrite { target: target.clone(), desired: DesiredObject::new(*old, *new) };
         self.running.insert(name.clone(), running);
+        self.metrics.add();
+        self.metrics.set_depth(self.running.len());
         let writer = self.writer.clone();
         let request = async move { writer.write(change).await };
         let was_slow = self.retries.was_slow(&name);
@@ -230,6 +241,8 @@ impl ObjectWrites {
         let name = target.name();
         let begun = self.requests.end(&name);
         let running = self.running.remove(&name);
+        self.metrics.settle(begun.elapsed(), result.is_err());
+        self.metrics.set_depth(self.running.len());
         if let Some(last) = written.into_iter().next_back() {
             outcome.has_written = true;
             let desired = running.filter(|_| result.is_ok()).map(|one| one.desired);

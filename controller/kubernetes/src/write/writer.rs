@@ -27,6 +27,8 @@ const FIELD_MANAGER: &str = "user-defined-network-controller";
 pub(crate) struct ObjectWriter {
     pub(crate) client: kube::Client,
     pub(crate) timing: Timing,
+    /// The controller that writes.
+    pub(crate) controller: &'static str,
     /// The term during which it writes. `None`: always.
     pub(crate) term: Option<watch::Receiver<Option<LeaderTerm>>>,
 }

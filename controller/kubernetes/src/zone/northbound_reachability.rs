@@ -7,6 +7,8 @@ use std::time::Duration;
 use patchbay_engine::client::{Client, ClientClosed};
 use tokio::sync::watch;
 
+use crate::metrics::process_state::NorthboundState;
+
 /// Reports whether the database has been unreachable for longer than the grace period. The restart
 /// of a server is not reported.
 #[derive(Debug)]
@@ -14,12 +16,15 @@ pub(crate) struct NorthboundReachability {
     pub(crate) is_unreachable: watch::Sender<bool>,
     /// Time without the database that is not reported.
     pub(crate) grace_period: Duration,
+    /// Receives each loss of the database, also a short one.
+    pub(crate) state: NorthboundState,
 }
 
 impl NorthboundReachability {
     /// Waits for a future that completes once the database is reachable.
     pub(crate) async fn wait_for<T>(&self, ready: impl Future<Output = T>) -> T {
         let mut ready = pin!(ready);
+        self.state.lose();
         let early = tokio::time::timeout(self.grace_period, &mut ready).await;
         let ready = if let Ok(ready) = early {
             ready
@@ -28,6 +33,7 @@ impl NorthboundReachability {
             ready.await
         };
         self.is_unreachable.send_if_modified(std::mem::take);
+        self.state.follow();
         ready
     }
 
@@ -65,8 +71,11 @@ mod tests {
     async fn only_a_long_outage_is_reported() {
         let (is_unreachable, mut receiver) = watch::channel(false);
         let grace_period = Duration::from_secs(10);
-        let reachability = NorthboundReachability { is_unreachable, grace_period };
+        let state = NorthboundState::new();
+        let reachability =
+            NorthboundReachability { is_unreachable, grace_period, state: state.clone() };
         reachability.wait_for(tokio::time::sleep(grace_period / 2)).await;
+        assert_eq!(state.lag(), None);
         assert!(!receiver.has_changed().unwrap());
         let until = reachability.wait_for(tokio::time::sleep(grace_period * 2));
         let expected = async {

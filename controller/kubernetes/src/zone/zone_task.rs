@@ -27,6 +27,8 @@ use crate::events::object_problems::{ERROR_ALLOCATING_POD, ProblemEvents, Report
 use crate::events::passing_problems::PassingProblems;
 use crate::events::problem_log::ProblemLog;
 use crate::events::queue::EventSender;
+use crate::metrics::controllers::{PassMetrics, PassResult};
+use crate::metrics::process_state::PublishedState;
 use crate::reports::zone_reports::ZoneReport;
 use crate::watch::sources::ObjectSources;
 use crate::watch::store::WatchEnded;
@@ -46,6 +48,8 @@ pub(crate) struct ZoneTask {
     pub(crate) sources: ObjectSources,
     pub(crate) writer: ObjectWriter,
     pub(crate) events: EventSender,
+    /// Receives the state for the admin port. `None`: there is none.
+    pub(crate) published: Option<PublishedState>,
     /// Receives the zone's report.
     pub(crate) report_sender: watch::Sender<ZoneReport>,
     /// Receives whether the database is unreachable.
@@ -72,7 +76,10 @@ impl ZoneTask {
         let client =
             self.reachability.wait_for(northbound_client::connect(&self.config, self.timing)).await;
         // An incomplete set of objects would look like deletions.
-        self.sources.ready().await?;
+        tokio::select! {
+            ready = self.sources.ready() => ready?,
+            ended = self.reachability.follow_connection(&client) => return Ok(ended?),
+        }
         let northbound = Remote::of_client(client.clone(), self.timing.request_timeout)?;
         let changes = northbound.changes();
         let writes_networks = self.config.writes_networks;
@@ -90,6 +97,8 @@ impl ZoneTask {
             passing: PassingProblems::default(),
             problems: ProblemLog::default(),
             events: ProblemEvents::new(self.events),
+            metrics: PassMetrics::new("zone-controller"),
+            published: self.published,
             next_removal: None,
         };
         // A pass waits while the database is unreachable, so a second future reports that.
@@ -115,6 +124,8 @@ struct ZoneWork {
     passing: PassingProblems,
     problems: ProblemLog,
     events: ProblemEvents,
+    metrics: PassMetrics,
+    published: Option<PublishedState>,
     /// Time at which the next network without users is to be removed. `None`: there is none.
     next_removal: Option<Timestamp>,
 }
@@ -137,8 +148,18 @@ impl ZoneWork {
     ) -> Result<Infallible, ZoneTaskError> {
         let mut backoff = timing.retry_backoff();
         loop {
-            let retry = match self.reconcile().await {
-                Ok(outcome) if outcome.is_complete() => {
+            let pass = self.metrics.begin();
+            let reconciled = self.reconcile().await;
+            let is_complete = reconciled.as_ref().is_ok_and(WriteOutcome::is_complete);
+            let result = match self.next_removal {
+                _ if !is_complete => PassResult::Error,
+                Some(_) => PassResult::RequeueAfter,
+                None => PassResult::Success,
+            };
+            self.metrics.end(&pass, result);
+            drop(pass);
+            let retry = match reconciled {
+                Ok(_) if is_complete => {
                     backoff.reset();
                     None
                 }
@@ -213,7 +234,10 @@ impl ZoneWork {
             .chain(undecoded)
             .chain(rows.warnings)
             .chain(self.sources.connected().problems());
-        self.problems.update(lasting.into_iter().chain(others), &outcome.conflicts);
+        let count = self.problems.update(lasting.into_iter().chain(others), &outcome.conflicts);
+        if let Some(published) = &self.published {
+            published.set_problems("zone-controller", count);
+        }
         Ok(outcome)
     }
 

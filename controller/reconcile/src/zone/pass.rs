@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use metrics::counter;
 use patchbay_engine::db::Snapshot;
 use patchbay_rows::{Change, Counts};
 use patchbay_zone::SubjectChange;
@@ -127,6 +128,10 @@ impl<'a> Pass<'a> {
     fn count(&mut self, subject: String, counts: Counts) {
         let Counts { inserted, changed, deleted } = counts;
         tracing::info!(subject, inserted, changed, deleted, "committed");
+        for (operation, rows) in [("insert", inserted), ("update", changed), ("delete", deleted)] {
+            counter!("patchbay_northbound_rows_total", "operation" => operation)
+                .increment(rows as u64);
+        }
         *self.counts.entry(subject).or_default() += counts;
     }
 

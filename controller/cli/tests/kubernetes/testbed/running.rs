@@ -86,6 +86,7 @@ impl Testbed {
             namespace: NAMESPACE.to_owned(),
             // Events of a zone name its pod.
             identity: zone.map_or_else(|| identity.to_owned(), |_| format!("{identity}_1")),
+            admin: None,
             timing: Timing {
                 debounce_quiet: Duration::from_millis(5),
                 debounce_max: Duration::from_millis(50),

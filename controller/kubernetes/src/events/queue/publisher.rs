@@ -19,6 +19,7 @@ use crate::api::api_error;
 use crate::config::Timing;
 use crate::debounce::ChangeSource as _;
 use crate::events::queue::{EVENT_QUEUE_DEPTH, EventReason, EventSender, QueuedEvent};
+use crate::metrics::controllers::QueueMetrics;
 use crate::write::request_pool::{Progress, RequestPool};
 
 /// Time-out of an event, from its queueing to the last attempt. Later events about the same object
@@ -94,11 +95,15 @@ struct PublishAnswer {
 impl EventPublisher {
     async fn run(mut self, mut queue: mpsc::Receiver<QueuedEvent>) {
         let mut is_open = true;
+        let metrics = QueueMetrics::new("events");
         while is_open || self.requests.running().next().is_some() {
             let has_room = self.waiting.len() < EVENT_QUEUE_DEPTH;
             tokio::select! {
                 event = queue.recv(), if is_open && has_room => match event {
-                    Some(event) => self.waiting.push_back(event),
+                    Some(event) => {
+                        metrics.add();
+                        self.waiting.push_back(event);
+                    }
                     None => is_open = false,
                 },
                 answers = next_answers(&mut self.requests) => {
@@ -108,6 +113,7 @@ impl EventPublisher {
                 }
             }
             self.begin_waiting();
+            metrics.set_depth(queue.len() + self.waiting.len() + self.requests.running().count());
         }
     }
 
