@@ -8,6 +8,8 @@ use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
 use super::cluster_flags::ClusterFlags;
 use super::completions::Completions;
+#[cfg(feature = "kubernetes")]
+use super::deploy_slots::{CLUSTER_PORT, SOCKET_FOLDER, ZONE_PORT};
 use super::diff::Diff;
 use super::graph::Graph;
 use super::history::History;
@@ -231,6 +233,39 @@ pub(super) struct Deploy {
         value_parser = names::parse_image
     )]
     pub(super) image: String,
+    /// Name of a secret with which the image is pulled. It may be given several times.
+    #[arg(long = "pull-secret", value_name = "NAME", value_parser = names::parse_node_name)]
+    pub(super) pull_secrets: Vec<String>,
+    /// Number of cluster managers, of which one is active. Each needs a node of its own.
+    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) replicas: u16,
+    /// Label of the nodes that run cluster managers. It may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = names::parse_label)]
+    pub(super) cluster_node_selector: Vec<String>,
+    /// Label of the nodes that run zone controllers. It may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = names::parse_label)]
+    pub(super) zone_node_selector: Vec<String>,
+    /// Processor time that a pod of either controller requests.
+    #[arg(long, value_name = "QUANTITY", default_value = "10m", value_parser = names::parse_quantity)]
+    pub(super) cpu_request: String,
+    /// Memory that a pod of either controller requests.
+    #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = names::parse_quantity)]
+    pub(super) memory_request: String,
+    /// Limit of the memory of a cluster manager.
+    #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = names::parse_quantity)]
+    pub(super) cluster_memory_limit: String,
+    /// Limit of the memory of a zone controller.
+    #[arg(long, value_name = "QUANTITY", default_value = "2Gi", value_parser = names::parse_quantity)]
+    pub(super) zone_memory_limit: String,
+    /// Port of the cluster manager's probes and metrics, on all addresses of its node.
+    #[arg(long, value_name = "PORT", default_value_t = CLUSTER_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) cluster_admin_port: u16,
+    /// Port of the zone controllers' probes and metrics, on all addresses of their nodes.
+    #[arg(long, value_name = "PORT", default_value_t = ZONE_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(super) zone_admin_port: u16,
+    /// Folder on each node with the socket of the Northbound database, `ovnnb_db.sock`.
+    #[arg(long, value_name = "PATH", default_value = SOCKET_FOLDER, value_parser = names::parse_folder)]
+    pub(super) socket_folder: String,
     #[command(flatten)]
     pub(super) cluster: ClusterFlags,
     /// Former name of `--enable dynamic-udn-allocation`.

@@ -22,6 +22,8 @@ mod databases;
 mod demo;
 #[cfg(feature = "kubernetes")]
 mod deploy;
+#[cfg(feature = "kubernetes")]
+mod deploy_slots;
 mod diff;
 mod document;
 mod explain;

@@ -39,6 +39,41 @@ pub(super) fn parse_image(text: &str) -> Result<String, String> {
     Err("expected an image: letters, digits and the characters . _ / : @ -".to_owned())
 }
 
+/// Parses the label of a node, `KEY=VALUE`. Returns the line of a node selector.
+pub(super) fn parse_label(text: &str) -> Result<String, String> {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let is_part = |part: &str| part.len() <= MAX_NAMESPACE_BYTES && part.bytes().all(is_inner);
+    let label = text.split_once('=').filter(|(key, value)| {
+        let (prefix, name) = key.rsplit_once('/').unwrap_or(("a", key));
+        let is_prefix = prefix.len() <= MAX_OBJECT_NAME_BYTES && prefix.split('.').all(is_label);
+        is_prefix && !name.is_empty() && is_part(name) && is_part(value)
+    });
+    let (key, value) = label.ok_or("expected the label of a node, KEY=VALUE")?;
+    Ok(format!("{key}: \"{value}\""))
+}
+
+/// Parses a quantity of a resource, such as `500m` or `2Gi`.
+pub(super) fn parse_quantity(text: &str) -> Result<String, String> {
+    const SUFFIXES: [&str; 9] = ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi"];
+    let end = text.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let is_positive = number.parse::<f64>().is_ok_and(|number| number > 0.0);
+    if is_positive && SUFFIXES.contains(&suffix) {
+        return Ok(text.to_owned());
+    }
+    Err("expected a quantity such as 500m or 2Gi".to_owned())
+}
+
+/// Parses the absolute path of a folder.
+pub(super) fn parse_folder(text: &str) -> Result<String, String> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
+    if text.starts_with('/') && text.bytes().all(is_part) && !text.split('/').any(|one| one == "..")
+    {
+        return Ok(text.to_owned());
+    }
+    Err("expected an absolute path of letters, digits and the characters . _ -".to_owned())
+}
+
 fn is_label(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(is_inner) && !text.starts_with('-') && !text.ends_with('-')
@@ -60,6 +95,32 @@ mod tests {
         assert!(parse_namespace("ovn-kubernetes").is_ok());
         for name in ["", "a.b", "Default", "a-", &"n".repeat(64)] {
             assert!(parse_namespace(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_of_manifests_cannot_be_more_than_that() {
+        for (text, line) in [
+            (
+                "node-role.kubernetes.io/control-plane=",
+                "node-role.kubernetes.io/control-plane: \"\"",
+            ),
+            ("zone=a.b", "zone: \"a.b\""),
+        ] {
+            assert_eq!(parse_label(text).as_deref(), Ok(line));
+        }
+        for text in ["", "a", "=a", "a=b c", "a=b\nc: d", "a/b/c=d", "A./b=c"] {
+            assert!(parse_label(text).is_err(), "{text}");
+        }
+        for text in ["10m", "1.5", "2Gi", "500M"] {
+            assert_eq!(parse_quantity(text).as_deref(), Ok(text));
+        }
+        for text in ["", "0", "Gi", "-1", "1 Gi", "1.2.3", "1Gi\n", "1e3x"] {
+            assert!(parse_quantity(text).is_err(), "{text}");
+        }
+        assert!(parse_folder("/run/ovn").is_ok());
+        for text in ["", "run", "/run/../etc", "/a b", "/a\n"] {
+            assert!(parse_folder(text).is_err(), "{text}");
         }
     }
 }

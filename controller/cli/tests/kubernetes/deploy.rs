@@ -7,7 +7,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::ResourceExt;
 use patchbay_crds::{NAMESPACE, cluster_manager_in, manifests, policies};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::patchbay;
 use crate::testbed::{Testbed, ZONE, eventually};
@@ -124,6 +124,68 @@ fn both_controllers_get_the_settings_of_the_cluster() {
         assert!(arguments.ends_with(&settings.map(str::to_owned)));
         is_understood(&arguments);
     }
+}
+
+#[test]
+fn pods_have_probes_at_the_port_of_their_controller() {
+    for (flags, ports) in [
+        (&[][..], [9491, 9492]),
+        (&["--cluster-admin-port=9001", "--zone-admin-port=9002"], [9001, 9002]),
+    ] {
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&deploy(flags)).unwrap();
+        let templates = objects.iter().map(|one| &one["spec"]["template"]);
+        let pods: Vec<_> = templates.filter(|one| one["spec"]["containers"].is_array()).collect();
+        assert_eq!(pods.len(), 2);
+        for (pod, port) in pods.into_iter().zip(ports) {
+            let container = &pod["spec"]["containers"][0];
+            assert_eq!(container["ports"], json!([{"name": "admin", "containerPort": port}]));
+            assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/livez");
+            assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
+            for probe in ["livenessProbe", "readinessProbe"] {
+                assert_eq!(container[probe]["httpGet"]["port"], "admin");
+            }
+            let address = format!("--admin-bind-address=:{port}");
+            assert!(arguments(container).contains(&address), "{container}");
+            let annotations = &pod["metadata"]["annotations"];
+            assert_eq!(annotations["prometheus.io/port"], port.to_string());
+            assert_eq!(annotations["prometheus.io/scrape"], "true");
+        }
+    }
+}
+
+#[test]
+fn pods_are_as_the_flags_say() {
+    let text = deploy(&[
+        "--replicas=3",
+        "--pull-secret=one",
+        "--pull-secret=two",
+        "--cluster-node-selector=node-role.kubernetes.io/control-plane=",
+        "--zone-node-selector=patchbay=on",
+        "--cpu-request=50m",
+        "--memory-request=128Mi",
+        "--cluster-memory-limit=3Gi",
+        "--zone-memory-limit=512Mi",
+        "--socket-folder=/run/ovn",
+    ]);
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let of_kind = |kind: &str| objects.iter().find(|one| one["kind"] == kind).unwrap();
+    let (cluster, zone) = (of_kind("Deployment"), of_kind("DaemonSet"));
+    assert_eq!(cluster["spec"]["replicas"], 3);
+    for (object, selector, limit) in [
+        (cluster, json!({"node-role.kubernetes.io/control-plane": ""}), "3Gi"),
+        (zone, json!({"kubernetes.io/os": "linux", "patchbay": "on"}), "512Mi"),
+    ] {
+        let pod = &object["spec"]["template"]["spec"];
+        assert_eq!(pod["imagePullSecrets"], json!([{"name": "one"}, {"name": "two"}]));
+        assert_eq!(pod["nodeSelector"], selector);
+        let resources =
+            json!({"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": limit}});
+        assert_eq!(pod["containers"][0]["resources"], resources);
+    }
+    let volumes = &zone["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(volumes[0]["hostPath"]["path"], "/run/ovn");
+    let output = patchbay(&["deploy", "--replicas=0"]).output().unwrap();
+    assert!(!output.status.success());
 }
 
 #[test]
