@@ -63,7 +63,7 @@ impl ZoneVpcs {
     /// cannot be read.
     pub fn new(scene: &VpcScene, is_incomplete: bool) -> Self {
         let rules = scene.rules();
-        let balanced = shared_vips(scene, &rules.balancers).into_iter();
+        let balanced = shared_vips(&rules.balancers).into_iter();
         let of_routers = rules.balancers.into_iter().filter_map(|(key, balancer)| {
             let is_at_router = key.kind == BalancerKind::RouterRule;
             Some((key.name, Arc::new(balancer.ok().filter(|_| is_at_router)?)))

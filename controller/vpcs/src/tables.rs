@@ -174,6 +174,7 @@ table_row! {
         name: SmolStr,
         protocol: Option<SmolStr>,
         vips: BTreeMap<String, String>,
+        ip_port_mappings: BTreeMap<String, String>,
         selection_fields: BTreeSet<String>,
         options: BTreeMap<String, String>,
         external_ids: BTreeMap<String, String>,
@@ -221,6 +222,7 @@ pub(super) struct Tables {
     pub(super) balancers_of_switch: Holding,
     pub(super) rules_of_switch: Holding,
     pub(super) checks_of_balancer: Holding,
+    pub(super) checks_of_rule: Holding,
     pub(super) acls_of_switch: Holding,
     pub(super) acls_of_group: Holding,
     pub(super) ports_of_group: Holding,
@@ -321,6 +323,11 @@ impl Tables {
             ),
             checks_of_balancer: layout.holding(
                 vpc_balancers,
+                column(LoadBalancer::HEALTH_CHECK),
+                health_checks,
+            ),
+            checks_of_rule: layout.holding(
+                balancers,
                 column(LoadBalancer::HEALTH_CHECK),
                 health_checks,
             ),

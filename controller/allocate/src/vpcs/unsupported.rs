@@ -7,7 +7,6 @@ use patchbay_resources::object::kube_ovn::{SubnetSpec, VpcSpec};
 pub(super) fn of_subnet(spec: &SubnetSpec) -> Vec<FieldProblem> {
     let fields = [
         ("u2oInterconnection", spec.u2o_interconnection),
-        ("vips", !spec.vips.is_empty()),
         ("enableMulticastSnoop", spec.enable_multicast_snoop),
     ];
     problems(&fields)

@@ -132,6 +132,8 @@ pub struct CheckedMachine {
     pub port: Arc<str>,
     /// Subnet of its port, an address of which checks.
     pub subnet: Arc<str>,
+    /// The checking address: that of the `Vip` with the name of the subnet. `None`: none yet.
+    pub source: Option<IpAddr>,
 }
 
 /// Row of a load balancer: what it has of all rules in it.
@@ -145,9 +147,24 @@ pub struct BalancedVips {
     pub checks: BTreeMap<String, Arc<str>>,
 }
 
+impl BalancedVips {
+    /// Adds an address and port with its machines, and what checks them.
+    pub fn add(&mut self, vip: &WiredVip) {
+        let key = vip.vip.to_string();
+        self.vips.insert(key.clone(), vip.to_text());
+        for (address, checked) in &vip.checked {
+            if let Some(source) = checked.source {
+                let of_machine = format!("{}:{source}", checked.port);
+                self.sources.insert(address.to_string(), of_machine);
+                self.checks.entry(key.clone()).or_insert_with(|| checked.subnet.clone());
+            }
+        }
+    }
+}
+
 impl WiredVip {
     /// Value of the column `vips` for the address.
-    pub fn to_text(&self) -> String {
+    fn to_text(&self) -> String {
         let texts: Vec<String> = self.backends.iter().map(ToString::to_string).collect();
         texts.join(",")
     }

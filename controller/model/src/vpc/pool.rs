@@ -20,6 +20,11 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
+    /// The range of one address.
+    pub fn of(address: IpAddr) -> Self {
+        Self { first: address, last: address }
+    }
+
     /// Reads an address, or a range `a..b`. `None`: the text is neither, or the range is empty.
     pub fn parse(text: &str) -> Option<Self> {
         let (first, last) = text.split_once("..").unwrap_or((text, text));

@@ -350,6 +350,7 @@ impl VpcScene {
             .filter_map(|name| Some((name, self.usable_subnet(name).ok()?)))
             .filter(|(_, subnet)| subnet.provider.is_of_ovn());
         let mut answered = self.answered_addresses();
+        let mut holders = self.holders_of_addresses();
         usable.map(move |(name, subnet)| {
             let vlan = subnet.vlan.as_ref();
             let vlan = vlan.and_then(|vlan| self.objects.vlans.get(vlan));
@@ -365,6 +366,11 @@ impl VpcScene {
                 has_load_balancers: subnet.has_load_balancers,
                 route_table: subnet.route_table.clone(),
                 acls: subnet.acls.clone(),
+                virtual_ips: subnet
+                    .virtual_ips
+                    .iter()
+                    .map(|ip| (*ip, holders.remove(&(name, *ip)).unwrap_or_default()))
+                    .collect(),
                 answered: answered.remove(name).unwrap_or_default(),
                 dhcp: subnet_dhcp(subnet),
                 advertised: subnet.advertised.clone(),

@@ -45,7 +45,11 @@ impl<'a> Machines<'a> {
             };
             for address in &port.addresses {
                 let place = (&*request.pod.namespace, *address);
-                let checked = || CheckedMachine { port: name.clone(), subnet: subnet.name.clone() };
+                let checked = || CheckedMachine {
+                    port: name.clone(),
+                    subnet: subnet.name.clone(),
+                    source: checking_address(scene, &subnet.name),
+                };
                 found.ports.entry(place).or_insert_with(|| (&subnet.vpc, checked()));
             }
             let of_pod = found.of_pods.entry(&request.pod).or_default();
@@ -182,7 +186,7 @@ pub(super) fn resolve(
 
 /// `true` if machines of a kind of object are checked for health. OVN checks TCP and UDP.
 fn has_checks(kind: BalancerKind, protocol: Protocol) -> bool {
-    kind == BalancerKind::SwitchRule && protocol != Protocol::Sctp
+    kind != BalancerKind::Service && protocol != Protocol::Sctp
 }
 
 /// Address of a subnet that checks machines: that of the `Vip` with its name.
@@ -207,7 +211,6 @@ pub fn checking_subnets(
 /// Addresses and ports in the load balancers of all VPCs. Those of `RouterLBRule`s have load balancers
 /// of their own.
 pub fn shared_vips(
-    scene: &VpcScene,
     balancers: &BTreeMap<BalancerKey, Result<WiredBalancer, BalancerProblem>>,
 ) -> BTreeMap<Arc<str>, VpcVips> {
     let mut found: BTreeMap<Arc<str>, VpcVips> = BTreeMap::new();
@@ -215,16 +218,7 @@ pub fn shared_vips(
     for balancer in shared.filter_map(|(_, balancer)| balancer.as_ref().ok()) {
         let of_vpc = found.entry(balancer.vpc.clone()).or_default();
         for vip in &balancer.vips {
-            let of_kind = of_vpc.entry((vip.protocol, balancer.has_affinity)).or_default();
-            let key = vip.vip.to_string();
-            of_kind.vips.insert(key.clone(), vip.to_text());
-            for (address, checked) in &vip.checked {
-                if let Some(source) = checking_address(scene, &checked.subnet) {
-                    let of_machine = format!("{}:{source}", checked.port);
-                    of_kind.sources.insert(address.to_string(), of_machine);
-                    of_kind.checks.entry(key.clone()).or_insert_with(|| checked.subnet.clone());
-                }
-            }
+            of_vpc.entry((vip.protocol, balancer.has_affinity)).or_default().add(vip);
         }
     }
     found

@@ -26,6 +26,8 @@ pub struct VpcSubnet {
     pub vlan: Option<Arc<str>>,
     /// Ranges, at most one of each family, IPv4 first. Empty: machines have MAC addresses only.
     pub nets: Vec<SubnetNet>,
+    /// Virtual addresses of machines, which are not allocated.
+    pub virtual_ips: Vec<IpAddr>,
     /// Addresses that are not allocated.
     pub excluded: Vec<AddressRange>,
     /// Namespaces.

@@ -141,6 +141,24 @@ impl VpcScene {
         })
     }
 
+    /// Names of the ports that may have a virtual address, by its subnet.
+    pub(super) fn holders_of_addresses(&self) -> HashMap<(&Arc<str>, IpAddr), Vec<String>> {
+        let mut found: HashMap<_, Vec<String>> = HashMap::new();
+        for request in self.objects.requests.iter().filter(|one| !one.virtual_ips.is_empty()) {
+            let Ok(subnet) = self.subnet_of(request) else {
+                continue;
+            };
+            for address in self.shared_addresses(&request.virtual_ips, subnet) {
+                let ports = found.entry((&subnet.name, address)).or_default();
+                let port = request.port();
+                if !ports.contains(&port) {
+                    ports.push(port);
+                }
+            }
+        }
+        found
+    }
+
     /// Virtual addresses that a port may have, beside its own.
     pub(super) fn shared_addresses(&self, names: &[Arc<str>], subnet: &VpcSubnet) -> Vec<IpAddr> {
         let usable = names.iter().filter_map(|name| self.virtual_ip(name).ok());

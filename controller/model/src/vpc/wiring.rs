@@ -58,6 +58,8 @@ pub struct WiredSubnet {
     pub route_table: String,
     /// ACLs.
     pub acls: Vec<SubnetAcl>,
+    /// Virtual addresses with the names of the ports that may have them.
+    pub virtual_ips: Vec<(IpAddr, Vec<String>)>,
     /// Further addresses for which the router answers machines.
     pub answered: Vec<IpAddr>,
     /// DHCP options of machines, at most one of each family.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_model::Protocol;
-use patchbay_model::vpc::{VpcVips, WiredBalancer};
+use patchbay_model::vpc::{BalancedVips, VpcVips, WiredBalancer};
 use patchbay_rows::{PartRows, Reader};
 use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::LoadBalancerHealthCheck;
@@ -60,16 +60,21 @@ pub(super) fn put_of_vpc(
             external_ids: ids(part, []),
         };
         rows.put(of.tables.vpc_balancers, &row);
-        for (vip, subnet) in of_kind.iter().flat_map(|of| &of.checks) {
-            let row = LoadBalancerHealthCheck {
-                vip: vip.clone(),
-                options: map(CHECK_OPTIONS),
-                external_ids: ids(part, [("switch_lb_subnet", &**subnet)]),
-            };
-            let mut check = rows.put(of.tables.health_checks, &row);
+        for check in of_kind.iter().flat_map(|of| health_checks(part, of)) {
+            let mut check = rows.put(of.tables.health_checks, &check);
             check.held_by(of.tables.checks_of_balancer, &*row_name);
         }
     }
+}
+
+/// Health checks of a load balancer.
+fn health_checks(part: &Part, of: &BalancedVips) -> Vec<LoadBalancerHealthCheck> {
+    let checks = of.checks.iter().map(|(vip, subnet)| LoadBalancerHealthCheck {
+        vip: vip.clone(),
+        options: map(CHECK_OPTIONS),
+        external_ids: ids(part, [("switch_lb_subnet", &**subnet)]),
+    });
+    checks.collect()
 }
 
 /// Adds the load balancers of a `RouterLBRule`, one for each protocol.
@@ -85,12 +90,17 @@ pub(crate) fn put_of_rule(
     for protocol in protocols {
         let name =
             if has_one { format!("rlr-{rule}") } else { format!("rlr-{rule}-{}", word(protocol)) };
-        let vips = balancer.vips.iter().filter(|vip| vip.protocol == protocol);
+        let mut vips = BalancedVips::default();
+        for vip in balancer.vips.iter().filter(|vip| vip.protocol == protocol) {
+            vips.add(vip);
+        }
+        let checks = health_checks(part, &vips);
         let has_affinity = balancer.has_affinity;
         let row = BalancerRow {
-            name: name.into(),
+            name: name.as_str().into(),
             protocol: Some(word(protocol).into()),
-            vips: vips.map(|vip| (vip.vip.to_string(), vip.to_text())).collect(),
+            vips: vips.vips,
+            ip_port_mappings: vips.sources,
             selection_fields: if has_affinity { affinity_fields(reader) } else { BTreeSet::new() },
             options: kept_clients(protocol, has_affinity),
             external_ids: ids(part, []),
@@ -99,6 +109,10 @@ pub(crate) fn put_of_rule(
         added.held_by(of.tables.balancers_of_router, &*balancer.vpc);
         for switch in &balancer.switches {
             added.held_by(of.tables.rules_of_switch, &**switch);
+        }
+        for check in checks {
+            let mut check = rows.put(of.tables.health_checks, &check);
+            check.held_by(of.tables.checks_of_rule, name.as_str());
         }
     }
 }

@@ -82,6 +82,7 @@ fn put_balancer(
         name: (&*key.name).into(),
         protocol: Some(port.protocol.as_str().to_ascii_lowercase().into()),
         vips: vips.collect(),
+        ip_port_mappings: BTreeMap::new(),
         selection_fields: BTreeSet::new(),
         options,
         external_ids: ids(part, []),

@@ -1,5 +1,6 @@
 //! Ports of pods, and of nodes on external subnets.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use patchbay_model::vpc::{
@@ -102,6 +103,20 @@ pub(crate) fn put_eip(
     rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &*eip.subnet);
 }
 
+/// Port of a virtual address that some ports may have, without external ids.
+pub(super) fn virtual_row(name: &str, address: &IpAddr, ports: &[String]) -> SwitchPortRow {
+    let mut options = map([("virtual-ip", &*address.to_string())]);
+    if !ports.is_empty() {
+        options.insert("virtual-parents".to_owned(), ports.join(","));
+    }
+    SwitchPortRow {
+        name: name.into(),
+        r#type: "virtual".to_owned(),
+        options,
+        ..SwitchPortRow::default()
+    }
+}
+
 /// Adds the ports of a virtual address: one that its machines have in turn, or that of a machine on
 /// the network of its node.
 pub(crate) fn put_virtual_ip(
@@ -112,16 +127,9 @@ pub(crate) fn put_virtual_ip(
 ) {
     let subnet = &*virtual_ip.subnet;
     if let Some((address, ports)) = &virtual_ip.shared {
-        let mut options = map([("virtual-ip", &*address.to_string())]);
-        if !ports.is_empty() {
-            options.insert("virtual-parents".to_owned(), ports.join(","));
-        }
         let row = SwitchPortRow {
-            name: (&**name).into(),
-            r#type: "virtual".to_owned(),
-            options,
             external_ids: ids(part, [("ls", subnet)]),
-            ..SwitchPortRow::default()
+            ..virtual_row(name, address, ports)
         };
         rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, subnet);
     }

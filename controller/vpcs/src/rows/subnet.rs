@@ -11,7 +11,7 @@ use patchbay_schemas::atom::Atom;
 use patchbay_schemas::nb::LogicalRouterPolicyAction;
 
 use super::router::{kept_mac, overlay_set};
-use super::{acl, balancer, dhcp, ids, map, router_port, router_side};
+use super::{acl, balancer, dhcp, ids, map, port, router_port, router_side};
 use crate::capability::Vpcs;
 use crate::part::Part;
 use crate::tables::{PolicyRow, ROUTE_TABLE, RouterPortRow, SwitchPortRow, SwitchRow};
@@ -44,6 +44,11 @@ pub(crate) fn put(
     acl::put_of_subnet(of, (part, name), subnet, reader, rows);
     dhcp::put_of_subnet(of, (part, name), &subnet.dhcp, rows);
     put_localnet(of, (part, name), subnet, rows);
+    for (ip, ports) in &subnet.virtual_ips {
+        let row = port::virtual_row(&format!("{name}-vip-{ip}"), ip, ports);
+        let row = SwitchPortRow { external_ids: ids(part, [("ls", name)]), ..row };
+        rows.put(of.tables.switch_ports, &row).held_by(of.tables.ports_of_switch, &**name);
+    }
     if !subnet.has_router_port {
         return;
     }

@@ -264,6 +264,37 @@ fn a_rule_of_the_router_opens_no_other_load_balancer() {
 }
 
 #[test]
+fn machines_of_router_rules_are_checked_by_the_load_balancer_of_the_rule() {
+    let eip = "---\n{apiVersion: kubeovn.io/v1, kind: OvnEip, metadata: {name: front}, spec: {externalSubnet: external, \
+               v4Ip: 77.220.68.110, type: nat}}\n";
+    let outside = rule(
+        "RouterLBRule",
+        "web",
+        "ovnEip: front, vpc: alpha-vpc, namespace: alpha, selector: ['tier:a'], \
+         ports: [{port: 443, targetPort: 8443}, {port: 53, protocol: UDP}]",
+    );
+    let world = world(&format!("{eip}{outside}"));
+    let snapshot = world.database.snapshot();
+    let checks = |row: &LoadBalancer| -> Vec<String> {
+        let held =
+            row.health_check.iter().map(|uuid| snapshot.get::<LoadBalancerHealthCheck>(*uuid));
+        held.map(|check| check.unwrap().unwrap().vip).collect()
+    };
+    let balancers = world.rows::<LoadBalancer>().into_iter();
+    let mut checked: Vec<_> = balancers
+        .filter(|row| !row.health_check.is_empty())
+        .map(|row| (checks(&row).join(","), row.name, row.ip_port_mappings))
+        .collect();
+    checked.sort();
+    let sources = map([("10.100.0.3", "web1.alpha.net.alpha.ovn:10.100.0.5")]);
+    let expected = [
+        ("77.220.68.110:443".to_owned(), "rlr-web-tcp".to_owned(), sources.clone()),
+        ("77.220.68.110:53".to_owned(), "rlr-web-udp".to_owned(), sources),
+    ];
+    assert_eq!(checked, expected);
+}
+
+#[test]
 fn machines_of_rules_are_checked_by_an_address_of_their_subnet() {
     let objects = [
         rule(

@@ -76,6 +76,41 @@ fn machines_share_the_address_of_a_virtual_port() {
 }
 
 #[test]
+fn virtual_addresses_of_a_subnet_have_ports_and_no_machine_gets_them() {
+    let front = vip(
+        "front",
+        "namespace: alpha, subnet: alpha-subnet, selector: ['app: web'], v4ip: 10.100.0.50",
+    );
+    let vips = "vips: [10.100.0.2, 10.100.0.50, 10.100.0.2, 10.100.0.1, 10.9.9.9, two], provider";
+    let subnet = tenant().replacen(
+        "provider: net.alpha.ovn, namespaces",
+        &format!("{vips}: net.alpha.ovn, namespaces"),
+        1,
+    );
+    let mut world = World::new(&format!("{subnet}{MACHINES}{front}"));
+    let mut own: Vec<&str> =
+        problems(&world).into_iter().filter(|problem| problem.starts_with("Subnet")).collect();
+    own.sort_unstable();
+    let reason = |index, text| {
+        format!(
+            "Subnet alpha-subnet: spec.vips[{index}]: \"{text}\" is no address of machines of the subnet"
+        )
+    };
+    assert_eq!(own, [reason(3, "10.100.0.1"), reason(4, "10.9.9.9"), reason(5, "two")]);
+    let reserved = port(&world, "alpha-subnet-vip-10.100.0.2");
+    assert_eq!(reserved.r#type, "virtual");
+    assert_eq!(reserved.options, map([("virtual-ip", "10.100.0.2")]));
+    let parents = "a.alpha.net.alpha.ovn,b.alpha.net.alpha.ovn";
+    let shared = port(&world, "alpha-subnet-vip-10.100.0.50");
+    assert_eq!(shared.options, map([("virtual-ip", "10.100.0.50"), ("virtual-parents", parents)]));
+    let machine = port(&world, "vm1.alpha.net.alpha.ovn");
+    assert!(!machine.addresses.iter().any(|text| text.ends_with(" 10.100.0.2")), "{machine:?}");
+    world.apply(read(&tenant()));
+    let ports = world.rows::<LogicalSwitchPort>().into_iter();
+    assert_eq!(ports.filter(|port| port.r#type == "virtual").count(), 0);
+}
+
+#[test]
 fn the_router_answers_for_the_address_of_a_load_balancer() {
     let objects = [
         vip(

@@ -1,5 +1,7 @@
 //! Subnets, from their objects.
 
+use std::net::IpAddr;
+
 use ipnet::{IpNet, Ipv4Net};
 use patchbay_model::vpc::{
     AddressRange, DEFAULT_VPC, DhcpOptions, SubnetAcl, SubnetDhcp, SubnetNet, SubnetProvider,
@@ -60,12 +62,16 @@ pub(super) fn subnet(
     let name = object.name_any();
     let vpc = Some(&*spec.vpc).filter(|vpc| !vpc.is_empty());
     let mut problems = Vec::new();
+    let virtual_ips = virtual_ips(spec, &nets, &mut problems);
+    let excluded: Result<Vec<_>, _> = excluded.collect();
+    let reserved = virtual_ips.iter().map(|ip| AddressRange::of(*ip));
     Ok(VpcSubnet {
         vpc: vpc.unwrap_or(DEFAULT_VPC).into(),
         name: name.as_str().into(),
         provider,
         vlan: Some(&*spec.vlan).filter(|vlan| !vlan.is_empty()).map(Into::into),
-        excluded: excluded.collect::<Result<_, _>>()?,
+        excluded: excluded?.into_iter().chain(reserved).collect(),
+        virtual_ips,
         namespaces: spec.namespaces.clone(),
         has_logical_gateway: spec.logical_gateway,
         has_load_balancers: spec.enable_lb.unwrap_or(true),
@@ -79,6 +85,29 @@ pub(super) fn subnet(
         problems,
         position,
     })
+}
+
+/// Virtual addresses of a subnet, each of which is in one of its ranges.
+fn virtual_ips(
+    spec: &SubnetSpec,
+    nets: &[SubnetNet],
+    problems: &mut Vec<FieldProblem>,
+) -> Vec<IpAddr> {
+    let mut found = Vec::new();
+    for (index, text) in spec.vips.iter().enumerate() {
+        let inside =
+            |ip: &IpAddr| nets.iter().any(|net| net.net.contains(ip) && net.gateway != *ip);
+        match text.trim().parse::<IpAddr>().ok().filter(inside) {
+            Some(ip) if !found.contains(&ip) => found.push(ip),
+            Some(_) => {}
+            None => {
+                let field = format!("spec.vips[{index}]");
+                let reason = "is no address of machines of the subnet";
+                problems.push(FieldProblem::of_text(&field, text, reason));
+            }
+        }
+    }
+    found
 }
 
 /// ACLs of a subnet. Those of a private one come before the listed ones.
