@@ -22,6 +22,7 @@ use super::lint::args::Lint;
 #[cfg(feature = "kubernetes")]
 use super::names;
 use super::reach::args::Reach;
+use super::report::ReportFlags;
 use super::show::Show;
 use super::snapshot::Snapshot;
 use super::version::Version;
@@ -142,6 +143,9 @@ pub(super) enum Command {
     /// Draw the switches, routers, machines and connects of Northbound databases or of manifests, and
     /// the way of a packet through them.
     Graph(Box<Graph>),
+    /// Write a page about databases or manifests: one file with the topology, who reaches whom, the
+    /// connects, findings, and differences from an earlier state.
+    Report(Box<ReportFlags>),
     /// List the transactions of a database file with their times and comments, and the rows that
     /// each of them changed.
     History(History),

@@ -88,6 +88,7 @@ fn ends_by_itself(command: &Command) -> bool {
         | Command::Get(_)
         | Command::Snapshot(_)
         | Command::Graph(_)
+        | Command::Report(_)
         | Command::Diff(_)
         | Command::History(_)
         | Command::Bisect(_) => true,

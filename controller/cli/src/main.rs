@@ -51,6 +51,7 @@ mod plan;
 mod progress;
 mod prune;
 mod reach;
+mod report;
 mod routers;
 #[cfg(feature = "kubernetes")]
 mod run;
@@ -198,6 +199,7 @@ fn execute(
                 return Ok(ExitCode::from(if is_same { 0 } else { EXIT_CHANGES }));
             }
             Command::Graph(arguments) => Box::pin(graph::graph(&arguments, console)).await,
+            Command::Report(arguments) => Box::pin(report::report(&arguments, console)).await,
             Command::History(arguments) => history::history(&arguments, console),
             Command::Bisect(arguments) => {
                 let is_found = bisect::bisect(&arguments, console)?;

@@ -18,6 +18,8 @@ pub(crate) const LINE_HEIGHT: f64 = 18.0;
 const ROW_GAP: f64 = 14.0;
 /// Distance between two columns.
 const COLUMN_GAP: f64 = 70.0;
+/// Distance of the line between two boxes of a column from them.
+pub(crate) const ARC: f64 = 40.0;
 /// Distance from the edge of the picture.
 pub(crate) const EDGE: f64 = 20.0;
 /// Times that the order of all columns is improved.
@@ -71,7 +73,11 @@ impl Layout {
         }
         let bottoms = frames.iter().map(|frame| frame.y + frame.height);
         let height = bottoms.fold(0.0, f64::max) + EDGE;
-        Self { frames, width: (x - COLUMN_GAP + EDGE).max(2.0 * EDGE), height }
+        let last = columns.len().saturating_sub(1);
+        let in_last = |place: &usize| frames[*place].column == last;
+        let has_arcs = topology.links.iter().any(|(one, other)| in_last(one) && in_last(other));
+        let arcs = if has_arcs { ARC } else { 0.0 };
+        Self { width: (x - COLUMN_GAP + arcs + EDGE).max(2.0 * EDGE), frames, height }
     }
 }
 

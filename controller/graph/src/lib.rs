@@ -19,5 +19,5 @@ mod picture;
 mod svg;
 mod topology;
 
-pub use picture::Format;
-pub use topology::{Lit, Place, PlaceKind, Topology};
+pub use picture::{Drawing, Format, xml as escape_xml};
+pub use topology::{Lit, Place, PlaceKind, Topology, short_network};

@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::topology::{Lit, Place, PlaceKind, Topology};
-
-/// Prefix of the names of networks of cluster-wide custom resources.
-const CLUSTER_PREFIX: &str = "cluster_udn_";
+use super::topology::{Lit, Place, PlaceKind, Topology, short_network};
 
 impl Topology {
     /// The topology with one place for each network: the devices that name it, or else linked
@@ -96,7 +93,7 @@ impl Topology {
         let plural = if machines == 1 { "" } else { "s" };
         Place {
             kind: PlaceKind::Network,
-            name: name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name).to_owned(),
+            name: short_network(name).to_owned(),
             detail: format!("{machines} machine{plural}{subnet}"),
             network,
             machines,

@@ -5,7 +5,10 @@ const places = [...picture.querySelectorAll('.place')];
 const links = [...picture.querySelectorAll('.link')];
 const whole = picture.viewBox.baseVal;
 const full = [whole.x, whole.y, whole.width, whole.height];
-let view = full.slice();
+// Height of a view in widths, above which only its beginning is seen at first.
+const MAX_HEIGHT = 2;
+const begin = [full[0], full[1], full[2], Math.min(full[3], full[2] * MAX_HEIGHT)];
+let view = begin.slice();
 
 function show() {
   picture.setAttribute('viewBox', view.join(' '));
@@ -22,6 +25,19 @@ function zoom(factor, x, y) {
 function point(event) {
   const inverse = picture.getScreenCTM().inverse();
   return new DOMPoint(event.clientX, event.clientY).matrixTransform(inverse);
+}
+
+// Shows some places and their surroundings.
+function lookAt(shown) {
+  if (shown.length === 0) { return; }
+  const boxes = shown.map((place) => place.getBBox());
+  const left = Math.min(...boxes.map((box) => box.x));
+  const top = Math.min(...boxes.map((box) => box.y));
+  const width = Math.max(...boxes.map((box) => box.x + box.width)) - left;
+  const height = Math.max(...boxes.map((box) => box.y + box.height)) - top;
+  const margin = Math.max(width, height) * 0.15 + 60;
+  view = [left - margin, top - margin, width + 2 * margin, height + 2 * margin];
+  show();
 }
 
 function choose(chosen) {
@@ -47,6 +63,7 @@ document.getElementById('search').addEventListener('input', (event) => {
   const isFound = (place) => place.getAttribute('aria-label').toLowerCase().includes(text);
   const chosen = text === '' ? [] : places.filter(isFound);
   choose(chosen);
+  lookAt(chosen.slice(0, 50));
   if (text !== '' && chosen.length === 0) {
     found.textContent = 'nothing found';
   }
@@ -76,3 +93,4 @@ picture.addEventListener('pointermove', (event) => {
   show();
 });
 picture.addEventListener('pointerup', () => { held = null; });
+show();

@@ -17,7 +17,26 @@ pub enum Format {
     Dot,
 }
 
+/// Picture for a page of its user's, with what the page needs for it.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// Element `svg` with the id `picture`. Places have the attribute `data-place`, links `data-from` and
+    /// `data-to`, with the numbers of places.
+    pub svg: String,
+    /// Style, with the colours that the attribute `data-theme` of the page names.
+    pub style: String,
+    /// Behaviour: it zooms and searches by the elements with the ids `search`, `in`, `out`, `fit` and
+    /// `found`.
+    pub script: &'static str,
+}
+
 impl Topology {
+    /// The picture for a page.
+    pub fn drawing(&self, title: &str) -> Drawing {
+        let svg = html::picture(self, &Layout::new(self), title);
+        Drawing { svg, style: svg::themed_style(), script: html::SCRIPT }
+    }
+
     /// The picture. `title`: what it shows, such as the source of the rows.
     pub fn picture(&self, format: Format, title: &str) -> String {
         match format {
@@ -44,7 +63,7 @@ impl PlaceKind {
 }
 
 /// A text for XML: control characters and marks are escaped.
-pub(crate) fn xml(text: &str) -> String {
+pub fn xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -2,12 +2,30 @@
 
 use std::fmt::Write as _;
 
-use super::layout::{Frame, LINE_HEIGHT, Layout};
+use super::layout::{ARC, Frame, LINE_HEIGHT, Layout};
 use super::picture::{short, xml};
 use super::topology::Topology;
 
-/// Colours and lines, for light and dark surroundings. The page of `html` sets the same variables.
-pub(crate) const STYLE: &str = include_str!("picture.css");
+/// Colours in light surroundings, as declarations of CSS.
+const LIGHT: &str = include_str!("light.css");
+/// Colours in dark surroundings.
+const DARK: &str = include_str!("dark.css");
+/// Boxes and lines with these colours.
+const BOXES: &str = include_str!("picture.css");
+
+/// Style of a picture, with the colours of its surroundings.
+pub(crate) fn style() -> String {
+    format!("svg {{ {LIGHT}}}\n@media (prefers-color-scheme: dark) {{ svg {{ {DARK}}} }}\n{BOXES}")
+}
+
+/// Style of a picture in a page with the attribute `data-theme`: `light`, `dark`, or the colours of the
+/// surroundings without it.
+pub(crate) fn themed_style() -> String {
+    let themes = [("light", LIGHT), ("dark", DARK)];
+    let themes =
+        themes.map(|(theme, colours)| format!(":root[data-theme={theme}] svg {{ {colours}}}\n"));
+    format!("{}{}", style(), themes.concat())
+}
 
 /// Writes a picture with its own style.
 pub(crate) fn write(topology: &Topology, layout: &Layout, title: &str) -> String {
@@ -19,7 +37,7 @@ pub(crate) fn write(topology: &Topology, layout: &Layout, title: &str) -> String
          width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"{}\">",
         xml(title)
     );
-    let _ = writeln!(svg, "<title>{}</title>\n<style>\n{STYLE}</style>", xml(title));
+    let _ = writeln!(svg, "<title>{}</title>\n<style>\n{}</style>", xml(title), style());
     let _ = writeln!(svg, "<rect class=\"ground\" width=\"{width:.0}\" height=\"{height:.0}\"/>");
     write_body(&mut svg, topology, layout);
     svg.push_str("</svg>\n");
@@ -81,7 +99,7 @@ fn curve(one: &Frame, other: &Frame) -> String {
     let (y1, y2) = (middle(left), middle(right));
     let x1 = left.x + left.width;
     if left.column == right.column {
-        let far = x1 + 40.0;
+        let far = x1 + ARC;
         return format!("M{x1:.1} {y1:.1}C{far:.1} {y1:.1} {far:.1} {y2:.1} {x1:.1} {y2:.1}");
     }
     let x2 = right.x;

@@ -10,6 +10,8 @@ use patchbay_schemas::typed::{Ref, TableRow};
 const MAX_MACHINES: usize = 6;
 /// Prefix of the names of connect routers.
 const CONNECT_ROUTER_PREFIX: &str = "connect_router_";
+/// Prefix of the names of networks of cluster-wide custom resources.
+const CLUSTER_PREFIX: &str = "cluster_udn_";
 /// External id of the network of a switch or router.
 const NETWORK_KEY: &str = "k8s.ovn.org/network";
 
@@ -100,6 +102,12 @@ impl Topology {
         names: impl IntoIterator<Item = &'n str>,
         stopped_by: Option<String>,
     ) {
+        let places = self.way(names);
+        self.lit = Lit { places, stopped_by };
+    }
+
+    /// Places of names on the way of a packet, in its order, as [`Topology::light`] takes them.
+    pub fn way<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<usize> {
         let mut places: Vec<usize> = Vec::new();
         for name in names {
             let candidates = self.named.get(name).map_or(&[][..], Vec::as_slice);
@@ -110,7 +118,13 @@ impl Topology {
                 places.push(*next);
             }
         }
-        self.lit = Lit { places, stopped_by };
+        places
+    }
+
+    /// Name of the network of a place: that of its row, or else the name of the place.
+    pub fn network_name(&self, place: usize) -> &str {
+        let Place { network, name, .. } = &self.places[place];
+        short_network(network.as_deref().unwrap_or(name))
     }
 
     pub(crate) fn is_linked(&self, one: usize, other: usize) -> bool {
@@ -242,7 +256,7 @@ impl Topology {
                     let outside = self.outside(port);
                     self.link(switch, outside);
                 }
-                "" if has_addresses(port) => machines.push(port),
+                "" if has_addresses(port) && !is_of_node(port) => machines.push(port),
                 _ => {}
             }
         }
@@ -310,6 +324,17 @@ fn named<T: TableRow>(
     let mut found: Vec<T> = found.collect();
     found.sort_by(|one, other| name(one).cmp(name(other)));
     found
+}
+
+/// `true` for the port by which a node itself is in a network, as OVN-Kubernetes names it: `k8s-`, the
+/// prefix of the network's names, and the node.
+fn is_of_node(port: &LogicalSwitchPort) -> bool {
+    port.name.starts_with("k8s-") && pod(port).is_none()
+}
+
+/// Name of a network without the prefix of cluster-wide networks.
+pub fn short_network(name: &str) -> &str {
+    name.strip_prefix(CLUSTER_PREFIX).unwrap_or(name)
 }
 
 fn has_addresses(port: &LogicalSwitchPort) -> bool {

@@ -36,4 +36,6 @@ pub use scene::{
     Change, Changed, Checked, Difference, Expectation, ExpectationError, Ports, Scene, Violation,
 };
 pub use trace::{Hop, HopKind};
-pub use zones::{AskedZones, Cell, Course, Matrix, Outcome, SecondDatabase, ZoneAnswer, Zones};
+pub use zones::{
+    AskedPair, AskedZones, Cell, Course, Matrix, Outcome, Pairs, SecondDatabase, ZoneAnswer, Zones,
+};

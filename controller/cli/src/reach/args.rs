@@ -165,17 +165,16 @@ pub(crate) enum MatrixKind {
 }
 
 impl SourceFlags {
-    /// The flags of a command whose source is that of a word.
+    /// The same flags with the source of a word in place of theirs.
     ///
     /// # Errors
     /// The word names no source.
-    pub(super) fn of_word(&self, word: &str) -> Result<Self, Failure> {
-        let mut own = self.clone();
-        match SourceWord::of(word)? {
-            SourceWord::Databases(databases) => own.databases = databases,
-            SourceWord::Manifests(path) => own.paths = vec![path],
-        }
-        Ok(own)
+    pub(crate) fn of_word(&self, word: &str) -> Result<Self, Failure> {
+        let (databases, paths) = match SourceWord::of(word)? {
+            SourceWord::Databases(databases) => (databases, Vec::new()),
+            SourceWord::Manifests(path) => (DatabaseFlags::default(), vec![path]),
+        };
+        Ok(Self { databases, paths, ..self.clone() })
     }
 
     /// The sources in a line.

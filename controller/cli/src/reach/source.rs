@@ -98,13 +98,28 @@ impl Source {
         Ok(())
     }
 
+    /// The databases.
+    pub(crate) fn zones(&self) -> &Zones {
+        &self.zones
+    }
+
+    /// Rows of the zones that have databases, by zone.
+    pub(crate) fn rows(&self) -> &BTreeMap<String, Snapshot> {
+        &self.snapshots
+    }
+
+    /// Objects of the manifests. `None`: the databases are those of servers and files.
+    pub(crate) fn cluster(&self) -> Option<&Cluster> {
+        self.manifests.as_ref().map(|manifests| &manifests.cluster)
+    }
+
     /// Rows of the zones that have databases, by zone.
     pub(crate) fn snapshots(&self) -> impl Iterator<Item = (&str, &Snapshot)> {
         self.snapshots.iter().map(|(zone, snapshot)| (zone.as_str(), snapshot))
     }
 
     /// The databases, with what their rows say about each machine.
-    pub(super) fn scene(&self) -> Scene<'_> {
+    pub(crate) fn scene(&self) -> Scene<'_> {
         Scene::new(&self.zones, &self.snapshots)
     }
 

@@ -25,6 +25,7 @@ mod plan;
 mod prune;
 mod reach;
 mod refused;
+mod report;
 mod server;
 mod server_failures;
 mod snapshot;

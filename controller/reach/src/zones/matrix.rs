@@ -44,6 +44,27 @@ pub struct Cell {
     pub at: String,
 }
 
+/// Pairs of networks or machines whose packets can be asked about, by their places in a list.
+pub struct Pairs<'z> {
+    zones: &'z Zones,
+    names: Vec<String>,
+    /// Machines by the place of their network, the sender first; or all machines, one for each place.
+    machines: Vec<Vec<Machine<'z>>>,
+}
+
+/// Packet between the machines of a pair.
+#[derive(Clone, Debug)]
+pub struct AskedPair {
+    /// Sender: a pod or switch port.
+    pub from: String,
+    /// Destination: a pod or switch port.
+    pub to: String,
+    /// `true` if the packet arrives at the destination's port, and the sender gets the reply.
+    pub is_connected: bool,
+    /// Course of the packet and of the reply.
+    pub course: Course,
+}
+
 /// Machine with one name and the ports that it has.
 pub(crate) struct Machine<'a> {
     pub(crate) name: String,
@@ -51,11 +72,21 @@ pub(crate) struct Machine<'a> {
 }
 
 impl Zones {
-    /// Asks all pairs of networks, each with its first machine in the default zone, or else in
-    /// another one, and its second one as destination of the first.
+    /// Asks all pairs of networks: see [`Zones::network_pairs`].
+    pub fn network_matrix(&self, protocol: Protocol) -> Matrix {
+        self.network_pairs().matrix(protocol)
+    }
+
+    /// Asks all pairs of machines: see [`Zones::machine_pairs`].
+    pub fn machine_matrix(&self, protocol: Protocol) -> Matrix {
+        self.machine_pairs().matrix(protocol)
+    }
+
+    /// Pairs of networks, each with its first machine in the default zone, or else in another one, and
+    /// its second one as destination of the first.
     ///
     /// A network is the value of the external id `k8s.ovn.org/network`, or else a switch.
-    pub fn network_matrix(&self, protocol: Protocol) -> Matrix {
+    pub fn network_pairs(&self) -> Pairs<'_> {
         let mut networks: BTreeMap<&str, Vec<Machine<'_>>> = BTreeMap::new();
         for place in self.machines() {
             let switch = place.database.switch_port(place.port).switch;
@@ -66,31 +97,38 @@ impl Zones {
                 .or_default()
                 .push(Machine { name: place.name().to_owned(), ports: vec![place] });
         }
+        let is_pod =
+            |machine: &Machine<'_>| machine.ports.iter().any(|place| place.pod().is_some());
         let mut networks: Vec<_> = networks.into_iter().collect();
         for (_, machines) in &mut networks {
             machines.sort_by_cached_key(|machine| {
                 let is_far = machine.ports.iter().all(|port| port.zone != self.default);
-                let is_pod = machine.ports.iter().any(|place| place.pod().is_some());
-                (is_far, !is_pod, natural_key(&machine.name))
+                (is_far, !is_pod(machine), natural_key(&machine.name))
             });
+            // The port of another node may have the address of that of the sender's node.
+            let zone = machines.first().and_then(|machine| Some(machine.ports.first()?.zone));
+            if let Some(others) = machines.get_mut(1..) {
+                others.sort_by_key(|machine| {
+                    let is_near = machine.ports.iter().any(|port| Some(port.zone) == zone);
+                    !is_pod(machine) && !is_near
+                });
+            }
             machines.truncate(2);
         }
         networks.sort_by_cached_key(|(name, _)| natural_key(name));
-        let names = networks.iter().map(|(name, _)| (*name).to_owned()).collect();
-        self.matrix(protocol, names, networks.len(), |row, column| {
-            let second = usize::from(row == column);
-            let (_, targets) = &networks[column];
-            Some((networks[row].1.first()?, targets.get(second)?))
-        })
+        let (names, machines) =
+            networks.into_iter().map(|(name, machines)| (name.to_owned(), machines)).unzip();
+        Pairs { zones: self, names, machines }
     }
 
-    /// Asks all pairs of machines: pods, or all machines if no switch port is marked as a pod's.
-    pub fn machine_matrix(&self, protocol: Protocol) -> Matrix {
+    /// Pairs of machines: pods, or all machines if no switch port is marked as a pod's.
+    pub fn machine_pairs(&self) -> Pairs<'_> {
         let machines = self.machine_list();
-        let names = machines.iter().map(|machine| machine.name.clone()).collect();
-        self.matrix(protocol, names, machines.len(), |row, column| {
-            (row != column).then(|| (&machines[row], &machines[column]))
-        })
+        Pairs {
+            zones: self,
+            names: machines.iter().map(|machine| machine.name.clone()).collect(),
+            machines: machines.into_iter().map(|machine| vec![machine]).collect(),
+        }
     }
 
     /// Pods, or all machines if no switch port is marked as a pod's, in the order of their names.
@@ -110,28 +148,6 @@ impl Zones {
         }
         machines.sort_by_cached_key(|machine| natural_key(&machine.name));
         machines
-    }
-
-    /// Asks the pairs of a table.
-    fn matrix<'a>(
-        &self,
-        protocol: Protocol,
-        names: Vec<String>,
-        count: usize,
-        pair: impl Fn(usize, usize) -> Option<(&'a Machine<'a>, &'a Machine<'a>)>,
-    ) -> Matrix {
-        let mut not_asked = BTreeSet::new();
-        let mut rows = Vec::with_capacity(count);
-        for row in 0..count {
-            let cells = (0..count).map(|column| {
-                let (from, to) = pair(row, column)?;
-                let (course, port) = self.ask_pair(from, to, protocol)?;
-                not_asked.extend(course.zones.not_asked.iter().cloned());
-                Some(Cell::new((&from.name, &to.name), &port, &course))
-            });
-            rows.push(cells.collect());
-        }
-        Matrix { protocol, names, rows, not_asked }
     }
 
     /// Follows the packet of a pair. Returns the port of the destination, too.
@@ -167,9 +183,44 @@ impl Zones {
     }
 }
 
+impl Pairs<'_> {
+    /// Names of the networks, pods or switch ports, by their places.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Follows the packet of a pair. `None`: the pair cannot be asked, because there is no second
+    /// machine or no common address family, or because a place is not there.
+    pub fn ask(&self, row: usize, column: usize, protocol: Protocol) -> Option<AskedPair> {
+        // A network has a second machine, and a machine is alone at its place.
+        let second = usize::from(row == column);
+        let from = self.machines.get(row)?.first()?;
+        let to = self.machines.get(column)?.get(second)?;
+        let (course, port) = self.zones.ask_pair(from, to, protocol)?;
+        let is_connected = course.connects(&port);
+        Some(AskedPair { from: from.name.clone(), to: to.name.clone(), is_connected, course })
+    }
+
+    /// Asks all pairs.
+    fn matrix(self, protocol: Protocol) -> Matrix {
+        let count = self.names.len();
+        let mut not_asked = BTreeSet::new();
+        let mut rows = Vec::with_capacity(count);
+        for row in 0..count {
+            let cells = (0..count).map(|column| {
+                let asked = self.ask(row, column, protocol)?;
+                not_asked.extend(asked.course.zones.not_asked.iter().cloned());
+                Some(Cell::new(asked))
+            });
+            rows.push(cells.collect());
+        }
+        Matrix { protocol, names: self.names, rows, not_asked }
+    }
+}
+
 impl Cell {
-    /// The cell of a pair, whose destination has a port.
-    fn new((from, to): (&str, &str), port: &str, course: &Course) -> Self {
+    fn new(asked: AskedPair) -> Self {
+        let AskedPair { from, to, is_connected, course } = asked;
         let last = course.last();
         let reply = course.reply.as_ref().filter(|_| course.outcome == Outcome::NoReply);
         let at = match reply {
@@ -177,9 +228,9 @@ impl Cell {
             None => last.at.clone(),
         };
         Self {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            connected: course.connects(port),
+            from,
+            to,
+            connected: is_connected,
             other_chassis: course.is_unasked(),
             verdict: last.verdict,
             at,

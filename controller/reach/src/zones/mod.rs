@@ -5,7 +5,7 @@ mod matrix;
 mod places;
 
 pub use course::{AskedZones, Course, Outcome, ZoneAnswer};
-pub use matrix::{Cell, Matrix};
+pub use matrix::{AskedPair, Cell, Matrix, Pairs};
 pub(crate) use matrix::{Machine, natural_key};
 
 use std::collections::BTreeMap;

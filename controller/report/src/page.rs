@@ -1,0 +1,45 @@
+//! The page: its frame, and the contents as data.
+
+use std::fmt::Write as _;
+
+use patchbay_graph::escape_xml;
+
+use super::Report;
+
+/// Layout of the page.
+const STYLE: &str = include_str!("page.css");
+/// Frame of the page: sections, which the script fills or hides.
+const BODY: &str = include_str!("page.html");
+/// Behaviour of the page. It loads nothing, and sets names as text.
+const SCRIPT: &str = include_str!("page.js");
+
+pub(super) fn write(report: &Report) -> String {
+    let drawing = report.topology.drawing("topology");
+    let title = escape_xml(&report.title);
+    let mut page = String::new();
+    let _ = writeln!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'\">\n\
+         <title>{title}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>",
+        drawing.style
+    );
+    let (before, after) = BODY.split_once("<!-- picture -->").unwrap_or((BODY, ""));
+    let _ = writeln!(
+        page,
+        "{before}{}{after}<script type=\"application/json\" id=\"data\">{}</script>\n\
+         <script>\n{}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>",
+        drawing.svg,
+        json(report),
+        drawing.script
+    );
+    page
+}
+
+/// The contents as JSON without characters that HTML knows.
+fn json(report: &Report) -> String {
+    let text = serde_json::to_string(report).unwrap_or_else(|error| format!("\"{error}\""));
+    text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
