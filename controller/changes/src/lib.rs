@@ -15,4 +15,4 @@ pub use changes::{Changes, Counts, ObjectChange};
 pub use object::Object;
 pub use pairs::{differing_rows, paired_rows};
 pub use rows::{ChangeKind, ChangedRow, MAX_ELEMENT_BYTES, Snapshots};
-pub use text::{Layout, Summary, grouped, summaries, write_objects};
+pub use text::{Layout, Summary, grouped, rows_text, summaries, write_objects};

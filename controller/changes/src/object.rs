@@ -90,6 +90,8 @@ impl Object {
         match kind.as_str() {
             "network" => Self::network(&name),
             "NetpolNamespace" => Self::policies_of(&name),
+            // The pod stands behind the name, which has no underscore.
+            "EgressIP" => Self::new(kind, name.split('_').next().unwrap_or_default()),
             // The name is the namespace, or empty, and a text of the selectors.
             "PodSelector" => match name.split_once('_') {
                 Some((namespace, _)) if !namespace.is_empty() => Self::policies_of(namespace),

@@ -12,7 +12,7 @@ use patchbay_schemas::schema::{BaseType, ColumnId, RefType, TableId, TableSchema
 use uuid::Uuid;
 
 use super::object::{Object, text_of};
-use super::rows::Snapshots;
+use super::rows::{ChangedRow, Snapshots};
 
 /// Maximum number of rows between a row and the one that names their object. A chassis of a gateway
 /// has two: its port and the router.
@@ -51,6 +51,15 @@ impl Snapshots<'_> {
             own.or_else(held).unwrap_or_else(Object::shared)
         });
         objects.collect()
+    }
+
+    /// The changed rows of an object, by table and name.
+    pub fn rows_of(&self, object: &Object, changes: &[RowChange]) -> Vec<ChangedRow> {
+        let objects = self.objects(changes).into_iter().zip(changes);
+        let own = objects.filter(|(of_row, _)| of_row == object);
+        let mut rows: Vec<_> = own.filter_map(|(_, change)| self.changed_row(change)).collect();
+        rows.sort();
+        rows
     }
 
     fn own_object(&self, change: &RowChange) -> Option<Object> {

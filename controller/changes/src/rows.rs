@@ -64,6 +64,11 @@ struct Element {
 }
 
 impl ChangedRow {
+    /// Names of the columns that are not alike.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.keys().map(String::as_str)
+    }
+
     /// `true` if no column is added or removed.
     pub fn is_unchanged(&self) -> bool {
         self.columns.is_empty()

@@ -112,6 +112,13 @@ pub fn summaries(changes: &Changes, layout: &Layout<'_>) -> Vec<Summary> {
     summaries
 }
 
+/// The rows of an object in words, with the zones that have them. Empty: there are none.
+pub fn rows_text(changes: &Changes, object: &Object) -> String {
+    let mut objects = changes.objects();
+    let found = objects.find(|(known, _)| *known == object);
+    found.map(|(_, change)| tail(change.kind(), change, changes.zones())).unwrap_or_default()
+}
+
 /// Writes the objects of one kind to which the same happens.
 fn write_group(
     output: &mut dyn Write,

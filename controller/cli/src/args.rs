@@ -63,6 +63,21 @@ Exit status:
   0  applied
   1  error, or an object is not accepted";
 
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  patchbay explain cnc shop-and-partner -f manifests/
+      whether the networks of a connect are connected on each node
+  patchbay explain networkpolicy shop/db -f manifests/
+      what a policy selects and allows, and the labels that nothing has
+  patchbay explain pod shop/web -f manifests/ --zone node-1 \\
+      --nb unix:/run/ovn/ovnnb_db.sock
+      also the rows of the pod that the database lacks
+
+Exit status:
+  0  everything is connected or in effect
+  2  something is not, or no network is selected
+  1  error";
+
 const DIFF_EXAMPLES: &str = "\
 Examples:
   patchbay diff manifests/ changed/
@@ -97,12 +112,9 @@ pub(super) enum Command {
     /// come (+), change (~) and go (-).
     #[command(after_long_help = PLAN_EXAMPLES)]
     Plan(Box<Plan>),
-    /// Explain for each selected network and each node whether it is connected; if it is not, show
-    /// the reason and the field to correct. Of an object of a VPC, show what it specifies, its
-    /// rows, and what stops it.
-    ///
-    /// Exit status: 0 everything is connected or in effect, 2 something is not, or no network is
-    /// selected, 1 error.
+    /// Explain an object: what it specifies, what is there, what stops it, and the field to correct. Of
+    /// a connect (cnc), explain for each selected network and each node whether it is connected.
+    #[command(after_long_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
     /// Follow the first packet of a connection through the switches and routers of a Northbound
     /// database, and show the row that stops it or the reply.
@@ -357,7 +369,7 @@ pub(super) struct Explain {
     /// Kind of the object.
     #[arg(value_enum, value_name = "KIND", ignore_case = true)]
     pub(super) kind: Explained,
-    /// Name of the object.
+    /// Name of the object: NAMESPACE/NAME, or NAME if there is only one of it.
     #[arg(value_name = "NAME")]
     pub(super) name: String,
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
@@ -399,6 +411,24 @@ pub(super) enum Explained {
     /// A ClusterNetworkConnect.
     #[value(aliases = ["clusternetworkconnect", "clusternetworkconnects"])]
     Cnc,
+    /// A `UserDefinedNetwork`.
+    #[value(aliases = ["userdefinednetwork", "userdefinednetworks"])]
+    Udn,
+    /// A `ClusterUserDefinedNetwork`.
+    #[value(aliases = ["clusteruserdefinednetwork", "clusteruserdefinednetworks"])]
+    Cudn,
+    /// A pod.
+    #[value(aliases = ["po", "pods"])]
+    Pod,
+    /// A service.
+    #[value(aliases = ["svc", "services"])]
+    Service,
+    /// A `NetworkPolicy`.
+    #[value(aliases = ["netpol", "networkpolicies"])]
+    Networkpolicy,
+    /// An `EgressIP`.
+    #[value(aliases = ["egressips"])]
+    Egressip,
     /// A Vpc of Kube-OVN.
     #[value(aliases = ["vpcs"])]
     Vpc,

@@ -1,6 +1,7 @@
 //! Standard input, output and error of a command.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::{self, BufWriter, Read, Write};
 
 use patchbay_model::printable::printable;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use super::args::Format;
 use super::colours::{Colour, Colours};
 use super::failure::Failure;
+use super::lines::wrapped;
 use super::progress::Progress;
 
 /// Maximum number of warnings about one subject; the rest is a count, so that the end of the output
@@ -35,6 +37,8 @@ pub(super) struct Console<'a> {
     /// Number of warnings by subject since
     /// [`report_omitted_warnings`](Self::report_omitted_warnings).
     warnings: BTreeMap<String, usize>,
+    /// `true` if `output` is a terminal.
+    pub(super) is_terminal: bool,
     /// Colours of `output`.
     pub(super) output_colours: Colours,
     /// Colours of `errors`.
@@ -57,6 +61,7 @@ impl<'a> Console<'a> {
             errors,
             reported: None,
             warnings: BTreeMap::new(),
+            is_terminal: false,
             output_colours: Colours::Off,
             error_colours: Colours::Off,
             documents: 0,
@@ -160,6 +165,23 @@ impl Console<'_> {
         let mut pieces = BufWriter::with_capacity(PIECE_BYTES, &mut *self.output);
         write(&mut pieces)?;
         pieces.flush()
+    }
+
+    /// Writes a text of lines to standard output. On a terminal, long lines are broken between words;
+    /// what other programs read has a line for each sentence.
+    pub(super) fn write_sentences(&mut self, text: &impl fmt::Display) -> io::Result<()> {
+        let text = text.to_string();
+        if !self.is_terminal {
+            return self.write_long(|output| output.write_all(text.as_bytes()));
+        }
+        self.write_long(|output| {
+            text.lines().try_for_each(|line| {
+                let indent = line.len() - line.trim_start().len();
+                let (margin, rest) = line.split_at(indent);
+                let lines = wrapped(rest, &format!("{margin}    "));
+                writeln!(output, "{margin}{lines}")
+            })
+        })
     }
 
     /// Prints a JSON or YAML document.

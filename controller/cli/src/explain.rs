@@ -1,6 +1,7 @@
 //! `patchbay explain`: for each selected network and node, whether it is connected, and why not; or
 //! what stops an object of a VPC.
 
+mod object;
 mod vpc;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use patchbay_reconcile::zone::ZoneReconciler;
 use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
-use patchbay_resources::object::{self, Object as _};
+use patchbay_resources::object::{Node as NodeObject, Object as _};
 
 use super::args::{self, Database, Format};
 use super::console::Console;
@@ -34,6 +35,9 @@ pub(super) async fn explain(
 ) -> Result<bool, Failure> {
     if let Some(kind) = vpc::kind(arguments.kind) {
         return Box::pin(vpc::explain(kind, arguments, console)).await;
+    }
+    if let Some(kind) = object::kind(arguments.kind) {
+        return Box::pin(object::explain(kind, arguments, console)).await;
     }
     let cluster = read_cluster(arguments, console).await?;
     let has_zones = cluster.settings().databases == Databases::Zone;
@@ -86,7 +90,7 @@ pub(super) async fn explain(
         console.warn("nodes", "no network is connected because there is no node")?;
     }
     match arguments.output {
-        Format::Text => console.write_long(|output| write!(output, "{explanation}"))?,
+        Format::Text => console.write_sentences(&explanation)?,
         format => console.document(&explanation, format)?,
     }
     Ok(explanation.is_connected())
@@ -148,7 +152,7 @@ fn select_zones(arguments: &args::Explain, cluster: &Cluster) -> Result<Vec<Stri
         }
         Some(zone) if nodes.contains(zone) => Ok(vec![zone.clone()]),
         Some(zone) => {
-            let failure = unreadable(cluster, &[object::Node::KIND], zone);
+            let failure = unreadable(cluster, &[NodeObject::KIND], zone);
             Err(failure.unwrap_or(Failure::NoSuchZone { zone: zone.clone(), nodes }))
         }
     }

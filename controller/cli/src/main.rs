@@ -127,6 +127,7 @@ fn main() -> ExitCode {
     // Not locked, because other threads log to standard error while the command runs.
     let mut errors = Output::new("standard error", io::stderr());
     let mut console = Console::new(&mut input, &mut output, &mut errors);
+    console.is_terminal = io::stdout().is_terminal();
     console.output_colours = Colours::of(&io::stdout());
     console.error_colours = Colours::of(&io::stderr());
     console.progress.is_shown = io::stderr().is_terminal();

@@ -12,13 +12,15 @@
 //!                               -> Explanation
 //! ```
 //!
-//! [`explain_vpc`] explains an object of a VPC in the same way: see its module.
+//! [`explain_object`] explains a network, pod, service, policy or EgressIP, and [`explain_vpc`] an
+//! object of a VPC, in the same way: see their modules.
 //!
 //! It is a pure function of objects and zone reports. The caller chooses if the reports come from
 //! databases or are computed from the objects alone.
 
 mod explanation;
 mod network;
+mod object;
 mod reasons;
 mod refusals;
 mod rows;
@@ -30,5 +32,8 @@ pub use explanation::{
     Explanation, NetworkExplanation, NetworkState, NodeExplanation, NodeIds, RangeCapacity,
     RowWriter, ZoneView, explain,
 };
+pub use object::{
+    ObjectExplanation, ObjectKind, ObjectRow, ObjectState, ObjectView, RowState, explain_object,
+};
 pub use reasons::Reason;
-pub use vpc::{VpcExplanation, VpcKind, VpcRow, VpcRowState, VpcState, VpcView, explain_vpc};
+pub use vpc::{VpcKind, VpcView, explain_vpc};

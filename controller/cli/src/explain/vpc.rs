@@ -19,7 +19,13 @@ use super::super::zones::{now, open_zone, report_objects};
 /// The kind of an object of VPCs. `None`: it is no such object.
 pub(super) fn kind(explained: Explained) -> Option<VpcKind> {
     Some(match explained {
-        Explained::Cnc => return None,
+        Explained::Cnc
+        | Explained::Udn
+        | Explained::Cudn
+        | Explained::Pod
+        | Explained::Service
+        | Explained::Networkpolicy
+        | Explained::Egressip => return None,
         Explained::Vpc => VpcKind::Vpc,
         Explained::Subnet => VpcKind::Subnet,
         Explained::Eip => VpcKind::Eip,
@@ -95,7 +101,7 @@ pub(super) async fn explain(
         });
     };
     match arguments.output {
-        Format::Text => console.write_long(|output| write!(output, "{explanation}"))?,
+        Format::Text => console.write_sentences(&explanation)?,
         format => console.document(&explanation, format)?,
     }
     Ok(explanation.is_ready())

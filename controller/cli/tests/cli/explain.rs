@@ -180,9 +180,9 @@ fn missing_objects_are_reported() {
     let explained = run("explain cnc c --nb unix:/none", &[&example()]);
     assert_eq!(explained.code, Some(1));
     assert!(explained.stderr.contains("--zone"), "{}", explained.stderr);
-    let explained = run("explain pod c", &[&example()]);
+    let explained = run("explain tunnel c", &[&example()]);
     assert!(
-        explained.stderr.contains("[possible values: cnc, vpc, subnet"),
+        explained.stderr.contains("[possible values: cnc, udn, cudn, pod"),
         "{}",
         explained.stderr
     );

@@ -10,6 +10,7 @@ mod differences;
 mod errors;
 mod examples;
 mod explain;
+mod explain_objects;
 mod explain_rows;
 mod gateways;
 mod graph;

@@ -134,8 +134,7 @@ fn a_command_that_names_an_unreadable_object_has_its_error() {
         manifests(index.unwrap())
     };
     let connect = unreadable("kind: ClusterNetworkConnect");
-    let reason =
-        "cannot be read: metadata.generateName: invalid type: sequence, expected a string\n";
+    let reason = "cannot be read: metadata.generateName: expected a text, found a list\n";
     for (command, manifests, object) in [
         ("explain cnc c", &connect, "ClusterNetworkConnect c"),
         ("reach --from blue/a --to green/b", &unreadable("name: a,"), "Pod blue/a"),

@@ -7,7 +7,7 @@
 //! findings of lint           -> reasons  what stops it, with the object and field to change
 //! rows before and after
 //! a dry run                  -> rows     rows of the object, and those that are not as wanted
-//!                            -> VpcExplanation
+//!                            -> ObjectExplanation
 //! ```
 
 mod balancer_facts;
@@ -16,7 +16,6 @@ mod reasons;
 mod rows;
 #[cfg(test)]
 mod tests;
-mod text;
 
 use std::collections::BTreeSet;
 
@@ -31,11 +30,9 @@ use patchbay_resources::object::kube_ovn::{
     IP, IPPool, KubeOvnCondition, OvnDnatRule, OvnEip, OvnFip, OvnSnatRule, RouterLBRule,
     SecurityGroup, Subnet, SwitchLBRule, Vip, Vpc,
 };
-use serde::Serialize;
 
+use super::object::{ObjectExplanation, ObjectRow, ObjectState, RowState};
 use super::reasons::Reason;
-
-pub use rows::{VpcRow, VpcRowState};
 
 /// Kinds of objects of VPCs that have an explanation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -134,38 +131,6 @@ fn names_of<T: InventoryKind>(objects: &Objects<T>) -> BTreeSet<String> {
     objects.iter().map(|(key, _)| key.name.clone()).collect()
 }
 
-/// State of an object of a VPC.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum VpcState {
-    /// Everything that it specifies is in effect.
-    Ready,
-    /// Some of it is.
-    Partly,
-    /// Nothing is.
-    NotReady,
-}
-
-/// Explanation of an object of a VPC.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VpcExplanation {
-    /// Kind and name of the object.
-    pub object: String,
-    /// State of the object.
-    pub state: VpcState,
-    /// What the object specifies, and what it has, one sentence each.
-    pub facts: Vec<String>,
-    /// Conditions of the status, one sentence each.
-    pub conditions: Vec<String>,
-    /// Reasons why something of it is not in effect.
-    pub reasons: Vec<Reason>,
-    /// Rows of the object.
-    pub rows: Vec<VpcRow>,
-    /// Notices that do not prevent anything.
-    pub notices: Vec<String>,
-}
-
 /// What is known of an object beside the inventory.
 #[derive(Clone, Copy, Debug)]
 pub struct VpcView<'a> {
@@ -179,13 +144,6 @@ pub struct VpcView<'a> {
     pub after: &'a Snapshot,
 }
 
-impl VpcExplanation {
-    /// `true` if everything that the object specifies is in effect.
-    pub fn is_ready(&self) -> bool {
-        self.state == VpcState::Ready
-    }
-}
-
 /// Explains an object of an inventory whose objects have their addresses and status. `None`: there is
 /// no such object.
 pub fn explain_vpc(
@@ -193,7 +151,7 @@ pub fn explain_vpc(
     name: &str,
     inventory: &Inventory,
     view: VpcView<'_>,
-) -> Option<VpcExplanation> {
+) -> Option<ObjectExplanation> {
     kind.names(inventory).iter().find(|known| *known == name)?;
     let scene = vpc_scene(inventory);
     let cause = reasons::Causes::of(kind, name, inventory, &scene);
@@ -218,14 +176,14 @@ pub fn explain_vpc(
         }
     }
     let rows = rows::of(&owner, view.before, view.after);
-    let is_there = |row: &VpcRow| row.state == VpcRowState::Present;
+    let is_there = |row: &ObjectRow| row.state == RowState::Present;
     let state = match (found.is_empty(), rows.iter().all(is_there)) {
-        (true, true) => VpcState::Ready,
-        _ if rows.iter().any(is_there) => VpcState::Partly,
-        _ => VpcState::NotReady,
+        (true, true) => ObjectState::Ready,
+        _ if rows.iter().any(is_there) => ObjectState::Partly,
+        _ => ObjectState::NotReady,
     };
     let conditions = kind.conditions(inventory, name);
-    Some(VpcExplanation {
+    Some(ObjectExplanation {
         object: object(kind, name),
         state,
         facts: facts::of(kind, name, inventory, &scene),

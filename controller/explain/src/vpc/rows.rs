@@ -7,8 +7,9 @@ use patchbay_engine::db::Snapshot;
 use patchbay_schemas::datum::Datum;
 use patchbay_schemas::row::Row;
 use patchbay_schemas::schema::{TableId, TableSchema};
-use serde::Serialize;
 use uuid::Uuid;
+
+use crate::object::{ObjectRow, RowState};
 
 /// External id with kind and name of the object that a row follows from.
 const OWNER: &str = "owner";
@@ -20,44 +21,18 @@ const IDENTITIES: [&[(&str, &str)]; 3] = [
     &[("", "type"), (" ", "external_ip"), (" for ", "logical_ip")],
 ];
 
-/// Row of an object.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct VpcRow {
-    /// Name of the table.
-    pub table: String,
-    /// Name of the row, or the content that identifies it best.
-    pub row: String,
-    /// State of the row.
-    pub state: VpcRowState,
-}
-
-/// State of a row in a database.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum VpcRowState {
-    /// As it is wanted, or the database was not read.
-    Present,
-    /// Not there.
-    Missing,
-    /// Columns that are not as wanted.
-    Different(Vec<String>),
-    /// There and not wanted.
-    LeftOver,
-}
-
 /// Rows that `owner` names, in the order of tables and names. `before`: the database, which may lack
 /// some of them; `after`: the database with all changes.
-pub(super) fn of(owner: &str, before: Option<&Snapshot>, after: &Snapshot) -> Vec<VpcRow> {
+pub(super) fn of(owner: &str, before: Option<&Snapshot>, after: &Snapshot) -> Vec<ObjectRow> {
     let wanted = owned(owner, after);
-    let mut rows: Vec<VpcRow> = wanted
+    let mut rows: Vec<ObjectRow> = wanted
         .iter()
         .map(|((table, uuid), row)| {
             let found = before.map(|before| before.row(*table, *uuid));
             let schema = after.schema().table(*table);
             let state = match found {
-                None => VpcRowState::Present,
-                Some(None) => VpcRowState::Missing,
+                None => RowState::Present,
+                Some(None) => RowState::Missing,
                 Some(Some(found)) => compared(schema, found, row),
             };
             described(schema, row, state)
@@ -67,7 +42,7 @@ pub(super) fn of(owner: &str, before: Option<&Snapshot>, after: &Snapshot) -> Ve
         let former = owned(owner, before);
         let unwanted = former.iter().filter(|(place, _)| !wanted.contains_key(place));
         rows.extend(unwanted.map(|((table, _), row)| {
-            described(before.schema().table(*table), row, VpcRowState::LeftOver)
+            described(before.schema().table(*table), row, RowState::LeftOver)
         }));
     }
     rows.sort();
@@ -92,15 +67,15 @@ fn owned<'a>(owner: &str, snapshot: &'a Snapshot) -> BTreeMap<(TableId, Uuid), &
     found
 }
 
-fn compared(schema: &TableSchema, found: &Row, wanted: &Row) -> VpcRowState {
+fn compared(schema: &TableSchema, found: &Row, wanted: &Row) -> RowState {
     let differs = |column: &_| found.get(*column) != wanted.get(*column);
     let columns = schema.column_ids().filter(differs);
     let columns: Vec<String> =
         columns.map(|column| schema.column_name(column).to_owned()).collect();
-    if columns.is_empty() { VpcRowState::Present } else { VpcRowState::Different(columns) }
+    if columns.is_empty() { RowState::Present } else { RowState::Different(columns) }
 }
 
-fn described(schema: &TableSchema, row: &Row, state: VpcRowState) -> VpcRow {
+fn described(schema: &TableSchema, row: &Row, state: RowState) -> ObjectRow {
     let text = |column: &str| {
         let value = row.get(schema.column_id(column)?);
         let text = plain(&value)?;
@@ -114,7 +89,8 @@ fn described(schema: &TableSchema, row: &Row, state: VpcRowState) -> VpcRow {
         texts.map(|texts| texts.concat())
     };
     let identity = || IDENTITIES.into_iter().find_map(joined);
-    VpcRow {
+    ObjectRow {
+        zone: None,
         table: schema.name.to_string(),
         row: text("name").or_else(identity).unwrap_or_else(|| row.uuid.to_string()),
         state,

@@ -9,7 +9,7 @@ use patchbay_resources::manifests::read_manifests;
 use patchbay_resources::object::Time;
 use patchbay_schemas::nb;
 
-use super::{VpcExplanation, VpcKind, VpcState, VpcView, explain_vpc};
+use super::{ObjectExplanation, ObjectState, VpcKind, VpcView, explain_vpc};
 
 /// A platform with a gateway node and an external subnet.
 const PLATFORM: &str = "
@@ -38,7 +38,7 @@ const TENANT: &str = "
 {apiVersion: v1, kind: Pod, metadata: {name: vm, namespace: alpha, annotations: {k8s.v1.cni.cncf.io/networks: alpha/net}}, spec: {nodeName: w1}}
 ";
 
-fn explained(text: &str, kind: VpcKind, name: &str) -> VpcExplanation {
+fn explained(text: &str, kind: VpcKind, name: &str) -> ObjectExplanation {
     let manifests = read_manifests(&["-".into()], &mut text.as_bytes()).unwrap();
     let findings = lint(&manifests, &Facts::default(), None).findings;
     let mut inventory = manifests;
@@ -66,13 +66,13 @@ fn a_rule_has_the_reasons_of_the_objects_that_it_needs() {
     let tenant =
         TENANT.replace(", policyRoutes: [{priority: 10, match: ip4, action: reroute}]", "");
     let found = explained(&format!("{PLATFORM}{tenant}"), kind, "out");
-    assert_eq!((found.state, &*found.reasons), (VpcState::Ready, &[][..]));
+    assert_eq!((found.state, &*found.reasons), (ObjectState::Ready, &[][..]));
     let fact = "packets of 10.0.0.0/24 in Vpc v leave as 192.0.2.2".to_owned();
     assert!(found.facts.contains(&fact), "{found}");
     let without =
         PLATFORM.replace("annotations: {ovn.kubernetes.io/chassis: c1}", "annotations: {}");
     let found = explained(&format!("{without}{tenant}"), kind, "out");
-    assert_eq!(found.state, VpcState::NotReady);
+    assert_eq!(found.state, ObjectState::NotReady);
     let expected = "no gateway node has a chassis: annotation ovn.kubernetes.io/chassis of Node w1 \
                     -> Node w1: metadata.annotations[ovn.kubernetes.io/chassis]";
     let reasons: Vec<String> = found.reasons.iter().map(ToString::to_string).collect();
@@ -111,7 +111,7 @@ fn a_subnet_that_overlaps_names_its_range() {
     let reasons: Vec<String> = found.reasons.iter().map(ToString::to_string).collect();
     let own = "overlaps with Subnet s (10.0.0.0/24) -> Subnet t: spec.cidrBlock";
     assert!(reasons.iter().any(|reason| reason == own), "{reasons:#?}");
-    assert_eq!(found.state, VpcState::NotReady);
+    assert_eq!(found.state, ObjectState::NotReady);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn an_address_that_is_taken_names_its_field() {
     let eips = "---\n{apiVersion: kubeovn.io/v1, kind: OvnEip, metadata: {name: e}, spec: \
                 {externalSubnet: external, v4Ip: 192.0.2.1, type: nat}}\n";
     let found = explained(&format!("{PLATFORM}{TENANT}{eips}"), VpcKind::Eip, "e");
-    assert_eq!(found.state, VpcState::NotReady, "{found}");
+    assert_eq!(found.state, ObjectState::NotReady, "{found}");
     assert!(found.reasons.iter().any(|one| one.object == "OvnEip e"), "{found}");
     let unknown = eips.replace("externalSubnet: external", "externalSubnet: nowhere");
     let found = explained(&format!("{PLATFORM}{TENANT}{unknown}"), VpcKind::Eip, "e");
@@ -172,7 +172,7 @@ fn rules_groups_and_addresses_name_what_stops_them() {
     );
     let entry = "70000 is not in 1..=65535 -> SwitchLBRule front: spec.ports[1].port";
     assert_eq!(reasons(front, "front"), [entry]);
-    assert_eq!(explained(&text, front, "lost").state, VpcState::NotReady);
+    assert_eq!(explained(&text, front, "lost").state, ObjectState::NotReady);
     let outer = reasons(VpcKind::RouterRule, "outer");
     let expected = "there is no OvnEip gone -> RouterLBRule outer: spec.ovnEip";
     assert!(outer.iter().any(|reason| reason == expected), "{outer:#?}");

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::located::{self, PlaceError, Segment};
+use super::words::{in_words, unknown_field};
 
 /// Maximum number of attempts to decode an object, each of which finds an unknown field.
 const MAX_DECODE_ATTEMPTS: usize = 20;
@@ -19,7 +20,7 @@ const MAX_DECODE_ATTEMPTS: usize = 20;
 /// let json = serde_json::json!({"matchLabel": {"network": "blue"}});
 /// let (selector, violations) = from_json::<LabelSelector>(json);
 /// assert_eq!(selector, Some(LabelSelector::default()));
-/// assert_eq!(violations[0].to_string(), "matchLabel: unknown field");
+/// assert_eq!(violations[0].to_string(), "matchLabel: unknown field, did you mean matchLabels?");
 /// ```
 pub fn from_json<T: DeserializeOwned>(mut json: Value) -> (Option<T>, Vec<FieldProblem>) {
     let mut violations = Vec::new();
@@ -55,7 +56,7 @@ impl UnknownFields {
     pub fn in_selectors(&self) -> Option<FieldProblem> {
         let mut fields = self.0.iter();
         let field = fields.find(|field| is_in_selector(field))?;
-        Some(unknown_field(format_path(field)))
+        Some(unknown(field))
     }
 }
 
@@ -68,17 +69,23 @@ fn is_in_selector(field: &[Segment]) -> bool {
     names.next().is_some_and(|first| first != "status") && names.any(is_selector)
 }
 
-fn unknown_field(field: String) -> FieldProblem {
-    FieldProblem::new(field, "unknown field")
+/// A violation for a field that the type of the object does not have.
+fn unknown(path: &[Segment]) -> FieldProblem {
+    let name = path.iter().rev().find_map(|segment| match segment {
+        Segment::Member(name) => Some(name.as_str()),
+        Segment::Item(_) => None,
+    });
+    FieldProblem::new(format_path(path), unknown_field(name.unwrap_or_default(), &[]))
 }
 
 /// Violations for ignored members. The type determines `apiVersion` and `kind`. Newer clusters have
 /// more fields in the status, which is not used.
 pub(super) fn ignored_violations(ignored: &[Vec<Segment>]) -> impl Iterator<Item = FieldProblem> {
-    let fields = ignored.iter().map(|path| format_path(path));
-    fields
-        .filter(|field| field != "apiVersion" && field != "kind" && !field.starts_with("status."))
-        .map(unknown_field)
+    let violations = ignored.iter().map(|path| unknown(path));
+    violations.filter(|violation| {
+        let field = violation.field.as_str();
+        field != "apiVersion" && field != "kind" && !field.starts_with("status.")
+    })
 }
 
 pub(super) fn error_violation(error: &PlaceError) -> FieldProblem {
@@ -87,7 +94,9 @@ pub(super) fn error_violation(error: &PlaceError) -> FieldProblem {
         .iter()
         .any(|kind| message.starts_with(&format!("invalid type: {kind}")));
     if is_plain_scalar && message.ends_with("expected a string") {
-        message += "; quote the value";
+        message = format!("{}; quote the value", in_words(&message));
+    } else {
+        message = in_words(&message);
     }
     FieldProblem::new(format_path(error.path()), message)
 }

@@ -114,8 +114,8 @@ metadata: {name: a, namespace: b}
         [
             "standard input:6 (document 1): Vpc alpha-vpc: spec.enableExternals: unknown field",
             "standard input:9 (document 1): Vpc alpha-vpc: spec.staticRoutes[0].nexthop: unknown field",
-            "standard input:14 (document 2): OvnDnatRule web: spec.externalPort: invalid type: \
-             integer `443`, expected a string; quote the value",
+            "standard input:14 (document 2): OvnDnatRule web: spec.externalPort: expected a \
+             text, found the number 443; quote the value",
             "standard input:18 (document 3): Subnet b/a: metadata.namespace: Forbidden: not allowed \
              on this kind",
         ]
@@ -142,11 +142,11 @@ fn values_outside_of_the_definitions_are_refused() {
             "spec.vlanId: should be greater than or equal to 0"
         ]
     );
-    assert_eq!(of("Vlan", "{id: 5}"), ["spec: missing field `provider`"]);
+    assert_eq!(of("Vlan", "{id: 5}"), ["spec: the field provider is missing"]);
     assert_eq!(of("ProviderNetwork", "{defaultInterface: data.222}"), nothing);
     assert_eq!(
         of("ProviderNetwork", "{excludeNodes: [c1]}"),
-        ["spec: missing field `defaultInterface`"]
+        ["spec: the field defaultInterface is missing"]
     );
     assert_eq!(
         of(

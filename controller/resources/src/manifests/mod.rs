@@ -14,6 +14,7 @@ mod located;
 mod manifest_object;
 mod misspelled_kind;
 mod problem;
+mod words;
 mod yaml;
 
 #[cfg(test)]

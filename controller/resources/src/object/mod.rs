@@ -157,7 +157,10 @@ mod tests {
         assert_eq!(service(known), Vec::<String>::new());
         assert_eq!(
             service(json!({"clusterIp": "10.96.0.1", "ports": [{"ports": 80}]})),
-            ["spec.clusterIp: unknown field", "spec.ports[0].ports: unknown field"]
+            [
+                "spec.clusterIp: unknown field, did you mean clusterIP?",
+                "spec.ports[0].ports: unknown field, did you mean port?"
+            ]
         );
     }
 }

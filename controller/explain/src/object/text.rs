@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use patchbay_model::printable::printable;
 
-use super::{VpcExplanation, VpcRow, VpcRowState, VpcState};
+use super::{ObjectExplanation, ObjectRow, ObjectState, RowState};
 
 /// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: usize = 2_000;
@@ -18,12 +18,12 @@ macro_rules! line {
     };
 }
 
-impl Display for VpcExplanation {
+impl Display for ObjectExplanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            VpcState::Ready => "ready",
-            VpcState::Partly => "ready in parts",
-            VpcState::NotReady => "NOT ready",
+            ObjectState::Ready => "ready",
+            ObjectState::Partly => "ready in parts",
+            ObjectState::NotReady => "NOT ready",
         };
         line!(f, "{}: {state}", self.object)?;
         for fact in &self.facts {
@@ -39,8 +39,8 @@ impl Display for VpcExplanation {
             line!(f, "  note: {notice}")?;
         }
         // Rows that are not as wanted come first, because the list is cut.
-        let (present, others): (Vec<&VpcRow>, Vec<&VpcRow>) =
-            self.rows.iter().partition(|row| row.state == VpcRowState::Present);
+        let (present, others): (Vec<&ObjectRow>, Vec<&ObjectRow>) =
+            self.rows.iter().partition(|row| row.state == RowState::Present);
         for row in others.iter().chain(&present).take(MAX_ROWS) {
             line!(f, "  row {row}")?;
         }
@@ -51,16 +51,19 @@ impl Display for VpcExplanation {
     }
 }
 
-impl Display for VpcRow {
+impl Display for ObjectRow {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.table, self.row)?;
+        if let Some(zone) = &self.zone {
+            write!(f, " of zone {zone}")?;
+        }
         match &self.state {
-            VpcRowState::Present => Ok(()),
-            VpcRowState::Missing => f.write_str(" is missing: `apply` would insert it"),
-            VpcRowState::Different(columns) => {
+            RowState::Present => Ok(()),
+            RowState::Missing => f.write_str(" is missing: `apply` would insert it"),
+            RowState::Different(columns) => {
                 write!(f, " is different ({}): `apply` would change it", columns.join(", "))
             }
-            VpcRowState::LeftOver => f.write_str(" is left over: `apply` would delete it"),
+            RowState::LeftOver => f.write_str(" is left over: `apply` would delete it"),
         }
     }
 }
