@@ -252,6 +252,10 @@ pub(super) struct Deploy {
     /// Name of a secret with which the image is pulled. It may be given several times.
     #[arg(long = "pull-secret", value_name = "NAME", value_parser = names::parse_node_name)]
     pub(super) pull_secrets: Vec<String>,
+    /// Write the templates and the definition of the Helm chart in `charts/patchbay` into this folder
+    /// instead. The other flags are values of the chart.
+    #[arg(long, value_name = "DIR")]
+    pub(super) chart: Option<PathBuf>,
     /// Number of cluster managers, of which one is active. Each needs a node of its own.
     #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) replicas: u16,

@@ -2,12 +2,15 @@
 //!
 //! They are the files in `controller/deploy`, in which the values that a cluster chooses are replaced.
 
+use std::path::Path;
+use std::{fs, io};
+
 use patchbay_crds as crd;
 use patchbay_resources::manifests::Inventory;
 
 use super::args::Deploy;
 use super::console::Console;
-use super::deploy_slots::{CLUSTER, NETWORKS, RBAC, Slots, ZONE};
+use super::deploy_slots::{CHART_NAMESPACE, CLUSTER, NETWORKS, RBAC, Slots, ZONE};
 use super::failure::Failure;
 use super::run::warn_of_dynamic_udn;
 
@@ -16,10 +19,17 @@ const NAMESPACE: &str = include_str!("../../deploy/namespace.yaml");
 /// Definition that every cluster needs, and those of other projects that a cluster may lack.
 const CONNECTS: &str = "cnc";
 const OTHER_DEFINITIONS: [&str; 3] = ["udn", "cudn", "net-attach-def"];
+/// Namespace in the policies that that of the release replaces in the chart.
+const ANY_NAMESPACE: &str = "release-namespace";
+/// First line of the files that are made for the chart.
+const MADE: &str = "# Made by \"patchbay deploy --chart\", of controller/deploy.\n";
 
 /// Prints the definitions, the admission policies and the manifests, after the namespace.
 pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<(), Failure> {
     let Deploy { namespace, create_namespace, definitions, networks, dynamic_udn, .. } = arguments;
+    if let Some(folder) = &arguments.chart {
+        return Ok(write_chart(folder)?);
+    }
     warn_of_dynamic_udn(*dynamic_udn, console)?;
     let cluster = arguments.cluster.with_dynamic_udn(*dynamic_udn);
     // Settings that the controllers would refuse are refused here.
@@ -39,6 +49,39 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
     for manifest in [RBAC, CLUSTER, ZONE].into_iter().chain(roles) {
         console.output.write_all(b"---\n")?;
         console.output.write_all(slots.fill(manifest).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes what the Helm chart has in common with the manifests: definition, policies, roles and pods.
+fn write_chart(folder: &Path) -> io::Result<()> {
+    let slots = Slots::of_chart();
+    let policies = crd::policies(&crd::cluster_manager_in(ANY_NAMESPACE), ANY_NAMESPACE);
+    let printed = |policies| {
+        crd::manifests(&[CONNECTS.to_owned()], policies)
+            .map_err(|error| io::Error::other(error.to_string()))
+    };
+    let definition = printed(&[])?;
+    let all = printed(&policies)?;
+    let policies = all.strip_prefix(&definition).unwrap_or(&all);
+    let policies = policies.replace(ANY_NAMESPACE, CHART_NAMESPACE);
+    let networks = slots.fill(NETWORKS);
+    for (file, text) in [
+        ("crds/clusternetworkconnects.yaml", definition),
+        ("templates/policies.yaml", policies),
+        ("templates/rbac.yaml", slots.fill(RBAC)),
+        ("templates/cluster.yaml", slots.fill(CLUSTER)),
+        ("templates/zone.yaml", slots.fill(ZONE)),
+        (
+            "templates/networks.yaml",
+            format!("{{{{- if .Values.networks }}}}\n{networks}{{{{- end }}}}\n"),
+        ),
+    ] {
+        let path = folder.join(file);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(path, MADE.to_owned() + &text)?;
     }
     Ok(())
 }

@@ -22,6 +22,9 @@ pub(super) const ZONE_PORT: u16 = 9492;
 /// Folder of OVN-Kubernetes' sockets on a node.
 pub(super) const SOCKET_FOLDER: &str = "/var/run/openvswitch";
 
+/// The namespace of a release, in the Helm chart.
+pub(super) const CHART_NAMESPACE: &str = "{{ .Release.Namespace }}";
+
 /// Line of the manifests with the settings of the cluster.
 const SETTINGS: &str = "        - --service-cidr=10.96.0.0/16\n";
 /// Line of the manifests before the pull secrets.
@@ -83,6 +86,45 @@ impl Slots {
                 port: arguments.zone_admin_port.to_string(),
             },
             socket_folder: arguments.socket_folder.clone(),
+        }
+    }
+
+    /// Expressions of the values of the Helm chart.
+    pub(super) fn of_chart() -> Self {
+        let value = |name: &str| format!("{{{{ .Values.{name} }}}}");
+        let controller = |name: &str, selector: String| ControllerSlots {
+            selector,
+            cpu_request: value(&format!("{name}.resources.requests.cpu")),
+            memory_request: value(&format!("{name}.resources.requests.memory")),
+            memory_limit: value(&format!("{name}.resources.limits.memory")),
+            port: value(&format!("{name}.adminPort")),
+        };
+        let secrets = [
+            "      {{- with .Values.global.imagePullSecretName }}",
+            "      imagePullSecrets:",
+            "      - name: {{ . }}",
+            "      {{- end }}",
+        ];
+        let cluster_selector = [
+            "      {{- with .Values.clusterManager.nodeSelector }}",
+            "      nodeSelector:",
+            "        {{- toYaml . | nindent 8 }}",
+            "      {{- end }}",
+        ];
+        let zone_selector = [
+            "        {{- with .Values.zoneController.nodeSelector }}",
+            "        {{- toYaml . | nindent 8 }}",
+            "        {{- end }}",
+        ];
+        Self {
+            namespace: CHART_NAMESPACE.to_owned(),
+            image: "{{ include \"patchbay.image\" . }}".to_owned(),
+            settings: "        {{- include \"patchbay.arguments\" . | nindent 8 }}\n".to_owned(),
+            replicas: value("clusterManager.replicaCount"),
+            pull_secrets: lines("", secrets),
+            cluster: controller("clusterManager", lines("", cluster_selector)),
+            zone: controller("zoneController", lines("", zone_selector)),
+            socket_folder: value("zoneController.socketFolder"),
         }
     }
 

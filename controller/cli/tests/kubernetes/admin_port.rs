@@ -6,9 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::apiserver::{Fault, Reply};
 use crate::command::{kubeconfig, patchbay};
-use crate::testbed::{NAMESPACE, Testbed, ZONE};
+use crate::testbed::{CONNECT, NAMESPACE, Testbed, ZONE};
 
 /// Longest wait for an answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -296,6 +298,41 @@ async fn the_filter_of_the_log_is_changed_while_the_process_runs() {
         assert_eq!(put(wrong).0, 400, "{wrong}");
     }
     assert_eq!(controller.get("/debug/level"), changed, "wrong directives change nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_as_json_has_one_object_for_each_line() {
+    let bed = Testbed::simulated().await;
+    let zone = bed.zone(ZONE).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = patchbay(&["run", "--log-format", "json", "--zone", ZONE]);
+    command.arg("--kubeconfig").arg(kubeconfig(folder.path(), &bed.api().url()));
+    command.args(["--nb", zone.remote()]).env("RUST_LOG", "info,kube_client=off");
+    let mut process = command.spawn().unwrap();
+    bed.connect().await;
+    zone.until("networks are connected", |zone| (zone.connect_policies().len() == 2).then_some(()))
+        .await;
+    patchbay_ovn_programs::testing::signal(&process, "TERM");
+    let mut log = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(process.wait().unwrap().success());
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    for line in &lines {
+        assert!(
+            ["timestamp", "level", "message", "target"].iter().all(|key| line[key].is_string())
+        );
+    }
+    let said = |text: &str| {
+        let mut found = lines.iter().filter(|line| line["message"] == text);
+        found.next().unwrap_or_else(|| panic!("{text} is missing in {log}"))
+    };
+    assert_eq!(said("connected")["connect"], CONNECT);
+    assert_eq!(said("connected")["zone"], ZONE);
+    assert_eq!(said("committed")["zone"], ZONE);
+    assert!(said("committed")["inserted"].as_u64().unwrap() > 0);
 }
 
 #[test]

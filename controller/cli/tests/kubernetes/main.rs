@@ -13,6 +13,7 @@ mod api_failures;
 mod api_server;
 #[path = "../support/apiserver/mod.rs"]
 mod apiserver;
+mod chart;
 mod cluster_manager;
 mod command;
 #[path = "../support/control_plane.rs"]

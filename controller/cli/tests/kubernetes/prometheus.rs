@@ -11,6 +11,7 @@ use patchbay_ovn_programs::testing::free_port;
 use serde_json::{Value, json};
 
 use crate::admin_port::Controller;
+use crate::chart::{queries, selectors};
 use crate::testbed::{CONNECT, NAMESPACE, Testbed, ZONE, eventually};
 
 /// Debian's package with the programs.
@@ -86,10 +87,17 @@ async fn prometheus_scrapes_the_port_and_finds_nothing_wrong() {
     bed.until_allocated(2).await;
     zone.until("networks are connected", |zone| (zone.connect_policies().len() == 2).then_some(()))
         .await;
+    controller.until_scraped(r#"patchbay_allocations_used{resource="router_tunnel_keys"} 1"#).await;
     let scrape = controller
-        .until_scraped(r#"patchbay_allocations_used{resource="router_tunnel_keys"} 1"#)
+        .until_scraped(r#"patchbay_events_total{type="Normal",reason="Accepted"} 1"#)
         .await;
 
+    if let Some(mut promtool) = installed("promtool") {
+        let alerts =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/patchbay/files/alerts.yaml");
+        let judged = promtool.args(["check", "rules"]).arg(alerts).output().unwrap();
+        assert!(judged.status.success(), "{judged:?}");
+    }
     if let Some(mut promtool) = installed("promtool") {
         let judge = promtool.args(["check", "metrics"]).stdin(Stdio::piped());
         let mut judge = judge.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -105,6 +113,13 @@ async fn prometheus_scrapes_the_port_and_finds_nothing_wrong() {
         })
         .await;
         assert_eq!(found[0]["value"][1], "1", "a connect has one state: {found:?}");
+        for (name, query) in queries() {
+            prometheus.query(&query).unwrap_or_else(|| panic!("{name}: {query}"));
+            for selector in selectors(&query) {
+                let series = prometheus.query(&format!("last_over_time({selector}[1m])"));
+                assert!(!series.unwrap().is_empty(), "{name}: {selector} has no series");
+            }
+        }
     }
 
     // Each series has a line in the reference, and its labels are those of the reference.

@@ -46,6 +46,7 @@ struct DatabaseRejections {
 /// The objects of a pass.
 #[derive(Clone, Copy, Debug)]
 struct Seen<'a> {
+    zone: &'a str,
     connects: &'a Objects<ClusterNetworkConnect>,
     connected: &'a ConnectedNetworks,
 }
@@ -74,7 +75,7 @@ impl ZoneConnects {
         self.last_reported.retain(|connect, _| is_there(connect));
         self.summaries.retain(|connect, _| is_there(connect));
         self.rejections.retain(|connect, _| is_there(connect));
-        let seen = Seen { connects, connected };
+        let seen = Seen { zone, connects, connected };
         let rejected: BTreeMap<&str, &OpError> =
             outcome.rejections.iter().filter_map(|one| one.rejected_connect()).collect();
         for (connect, error) in &rejected {
@@ -161,7 +162,7 @@ impl ZoneConnects {
             let log = ConnectLogFields::of(report);
             if log != before {
                 let ConnectLogFields { networks, problems } = &log;
-                tracing::info!(connect, networks, problems, "connected");
+                tracing::info!(zone = seen.zone, connect, networks, problems, "connected");
             }
             log
         };

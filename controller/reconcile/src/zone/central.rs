@@ -108,7 +108,7 @@ impl CentralControllers {
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
-            let mut pass = Pass::new(northbound);
+            let mut pass = Pass::new(northbound, self.zone.zone());
             let followed = Followed::of(cluster, self.followed.take());
             let Followed { inputs, has_definitions, .. } = self.followed.insert(followed);
             self.vpcs.commit(&mut pass, inputs, cluster).await?;

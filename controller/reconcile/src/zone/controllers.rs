@@ -93,7 +93,7 @@ impl ZoneControllers {
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
-            let mut pass = Pass::new(northbound);
+            let mut pass = Pass::new(northbound, &self.zone);
             let outcome = self.commit(&mut pass, cluster).await?;
             pass.end()?;
             Ok(outcome)
@@ -110,7 +110,7 @@ impl ZoneControllers {
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<ZoneOutcome, ZoneError>> {
         Box::pin(async move {
-            let mut pass = Pass::new(northbound);
+            let mut pass = Pass::new(northbound, &self.zone);
             let outcome = self.commit(&mut pass, cluster).await?;
             Ok(ZoneOutcome { rejections: pass.errors, ..outcome })
         })
@@ -185,7 +185,7 @@ impl ZoneControllers {
             let inputs = ZoneInputs::read(cluster, &self.zone, activity);
             let mut networks =
                 Capabilities::new(vec![rows::<Topologies>(&mut UuidSource::random())]);
-            let mut pass = Pass::new(northbound);
+            let mut pass = Pass::new(northbound, &self.zone);
             networks.commit(&mut pass, &inputs.objects, cluster).await?;
             pass.end()
         })

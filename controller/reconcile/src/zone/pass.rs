@@ -19,6 +19,8 @@ pub(super) const MAX_ATTEMPTS: usize = 4;
 /// Database of a zone, with the outcome of a pass.
 pub(super) struct Pass<'a> {
     pub(super) northbound: &'a mut dyn DynNorthbound,
+    /// Name of the zone, for the log.
+    zone: String,
     /// Numbers of changed rows by subject.
     pub(super) counts: BTreeMap<String, Counts>,
     /// Warnings about lost replies.
@@ -40,8 +42,14 @@ struct Round {
 }
 
 impl<'a> Pass<'a> {
-    pub(super) fn new(northbound: &'a mut dyn DynNorthbound) -> Self {
-        Self { northbound, counts: BTreeMap::new(), warnings: Vec::new(), errors: Vec::new() }
+    pub(super) fn new(northbound: &'a mut dyn DynNorthbound, zone: &str) -> Self {
+        Self {
+            northbound,
+            zone: zone.to_owned(),
+            counts: BTreeMap::new(),
+            warnings: Vec::new(),
+            errors: Vec::new(),
+        }
     }
 
     /// Commits what `plan` finds to do, and plans again after rejected transactions and lost
@@ -67,7 +75,8 @@ impl<'a> Pass<'a> {
                 return Ok(is_committed);
             }
             for error in round.errors {
-                tracing::info!(%error, attempt, "rows not committed, planning again");
+                let zone = &self.zone;
+                tracing::info!(zone, %error, attempt, "rows not committed, planning again");
             }
             attempt += 1;
         }
@@ -127,7 +136,7 @@ impl<'a> Pass<'a> {
 
     fn count(&mut self, subject: String, counts: Counts) {
         let Counts { inserted, changed, deleted } = counts;
-        tracing::info!(subject, inserted, changed, deleted, "committed");
+        tracing::info!(zone = self.zone, subject, inserted, changed, deleted, "committed");
         for (operation, rows) in [("insert", inserted), ("update", changed), ("delete", deleted)] {
             counter!("patchbay_northbound_rows_total", "operation" => operation)
                 .increment(rows as u64);
