@@ -81,10 +81,14 @@ impl Controller {
         }
     }
 
+    /// Waits until a page has the expected text. Returns it.
+    pub(crate) async fn until_page(&self, path: &str, expected: impl Fn(&str) -> bool) -> String {
+        self.until(path, |(code, text)| *code == 200 && expected(text)).await.1
+    }
+
     /// Waits until a scrape has a line. Returns the scrape.
     pub(crate) async fn until_scraped(&self, line: &str) -> String {
-        let has_line = |(_, text): &Page| text.lines().any(|one| one == line);
-        self.until("/metrics", has_line).await.1
+        self.until_page("/metrics", |text| text.lines().any(|one| one == line)).await
     }
 }
 
