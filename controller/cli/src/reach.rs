@@ -6,23 +6,19 @@ pub(crate) mod document;
 mod expectation;
 mod facts;
 mod path;
+mod questions;
 mod routes;
 pub(crate) mod source;
 pub(crate) mod text;
 
-use std::fs;
-use std::path::Path;
-
-use patchbay_reach::{Course, Outcome, Protocol, Question, Sender};
-use serde::Serialize;
-use serde_json::Value;
+use patchbay_reach::{Outcome, Protocol, Question, Sender};
 
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
 use args::{Reach, parse_destination};
 use source::{Source, read_databases};
-use text::{write_answers, write_course, write_matrix};
+use text::{write_course, write_matrix};
 
 /// End of the command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,12 +58,11 @@ pub(super) async fn reach(arguments: &Reach, console: &mut Console<'_>) -> Resul
     }
     let format = arguments.output.of_answers().map_err(Failure::Arguments)?;
     if let Some(file) = &arguments.questions {
-        let questions = read_questions(file, console)?;
-        let asked = questions.iter().filter_map(|one| one.question.as_ref().ok());
-        let senders: Vec<_> = asked.filter_map(|question| question.sender.pod.as_deref()).collect();
+        let questions = questions::read(file, console)?;
+        let senders: Vec<_> = questions.iter().filter_map(questions::sending_pod).collect();
         let mut source = read_databases(&arguments.databases, &senders, console).await?;
-        answer_file(&mut source, questions, format, console).await?;
-        return Ok(End::Good);
+        let is_expected = questions::answer(&mut source, &questions, format, console).await?;
+        return Ok(if is_expected { End::Good } else { End::Bad });
     }
     let senders: Vec<_> = arguments.from.as_deref().into_iter().collect();
     let mut source = read_databases(&arguments.databases, &senders, console).await?;
@@ -134,89 +129,5 @@ fn service_protocol(
             service,
             protocols: protocols.iter().map(ToString::to_string).collect(),
         }),
-    }
-}
-
-/// Question of a file.
-struct NumberedQuestion {
-    id: Value,
-    /// The error is the reason why it cannot be read.
-    question: Result<Question, String>,
-}
-
-impl NumberedQuestion {
-    fn read(value: Value) -> Self {
-        let id = value.get("id").cloned().unwrap_or_default();
-        let question = serde_json::from_value(value);
-        Self { id, question: question.map_err(|error| error.to_string()) }
-    }
-}
-
-/// Answer to a question of a file.
-#[derive(Serialize)]
-pub(super) struct NumberedAnswer {
-    pub(super) id: Value,
-    /// `None`: the question cannot be asked.
-    #[serde(flatten)]
-    pub(super) course: Option<Course>,
-    /// Reason why the question cannot be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
-}
-
-/// Reads the questions of a file.
-fn read_questions(
-    file: &Path,
-    console: &mut Console<'_>,
-) -> Result<Vec<NumberedQuestion>, Failure> {
-    let text = if file == Path::new("-") {
-        let mut text = Vec::new();
-        console.input.read_to_end(&mut text)?;
-        text
-    } else {
-        let read = fs::read(file);
-        read.map_err(|error| Failure::Arguments(format!("{}: {error}", file.display())))?
-    };
-    let questions: Vec<Value> = serde_json::from_slice(&text).map_err(|error| {
-        let file =
-            if file == Path::new("-") { "standard input".into() } else { file.to_string_lossy() };
-        Failure::Arguments(format!("{file}: expected a JSON list of questions: {error}"))
-    })?;
-    Ok(questions.into_iter().map(NumberedQuestion::read).collect())
-}
-
-/// Answers questions in their order.
-async fn answer_file(
-    source: &mut Source,
-    questions: Vec<NumberedQuestion>,
-    format: Format,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
-    let mut answers = Vec::with_capacity(questions.len());
-    for numbered in questions {
-        let answer = match numbered.question {
-            Ok(question) => {
-                let course = source.ask(&question, console).await?;
-                course.map_err(|error| {
-                    let unreadable = source.unreadable(&question);
-                    unreadable.map_or_else(|| error.to_string(), |failure| failure.to_string())
-                })
-            }
-            Err(error) => Err(error),
-        };
-        let (course, error) = match answer {
-            Ok(course) => (Some(course), None),
-            Err(error) => (None, Some(error)),
-        };
-        answers.push(NumberedAnswer { id: numbered.id, course, error });
-    }
-    match format {
-        Format::Text => console.write_long(|output| write_answers(output, &answers))?,
-        format => console.document(&answers, format)?,
-    }
-    let unanswered = answers.iter().filter(|answer| answer.error.is_some());
-    match unanswered.count() {
-        0 => Ok(()),
-        unanswered => Err(Failure::Unanswered { unanswered, count: answers.len() }),
     }
 }

@@ -50,7 +50,9 @@ pub(crate) struct Reach {
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, default_missing_value = "networks", conflicts_with_all = ["questions", "diff", "expect"])]
     pub(crate) matrix: Option<MatrixKind>,
     /// Answer the questions of a JSON file, or - for standard input: a list of `{id, from: {pod or
-    /// port, gateway}, to: {pod, port, service or ip}, protocol: "tcp 80"}`.
+    /// port, gateway}, to: {pod, port, service or ip}, protocol: "tcp 80"}`, or in the short form of
+    /// `lab`: `{from: "blue-1", to: "green-3", protocol: "tcp 80", reached: true}`. An answer that is not
+    /// as `reached` says has exit status 2.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["proto", "port", "diff", "expect"])]
     pub(crate) questions: Option<PathBuf>,
     /// Print the ways between pods that open or close from one source to another, with the object

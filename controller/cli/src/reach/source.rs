@@ -1,6 +1,6 @@
 //! The databases that `patchbay reach` asks: of servers, of files, or of manifests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use patchbay_engine::db::Snapshot;
 use patchbay_model::Databases;
@@ -106,6 +106,29 @@ impl Source {
     /// Rows of the zones that have databases, by zone.
     pub(crate) fn rows(&self) -> &BTreeMap<String, Snapshot> {
         &self.snapshots
+    }
+
+    /// Pods of this name, with their namespaces.
+    pub(super) fn pods_named(&self, name: &str) -> Vec<String> {
+        let of_manifests = self.manifests.iter().flat_map(|manifests| manifests.nodes.keys());
+        let mut pods: BTreeSet<String> =
+            of_manifests.filter(|pod| is_named(pod, name)).cloned().collect();
+        for snapshot in self.snapshots.values() {
+            let Some((table, schema)) = snapshot.schema().table_by_name("Logical_Switch_Port")
+            else {
+                continue;
+            };
+            let columns = schema.column_id("name").zip(schema.column_id("external_ids"));
+            let owners = snapshot.table(table).iter().filter_map(|row| {
+                let (port, ids) = columns?;
+                let (port, ids) = (row.get(port), row.get(ids));
+                let port = port.as_scalar().and_then(|port| port.as_str())?;
+                Owner::of(port, |key| ids.as_map()?.get_str(key))
+            });
+            let named = owners.filter(|owner| owner.kind == "pod" && is_named(&owner.name, name));
+            pods.extend(named.map(|owner| owner.name));
+        }
+        pods.into_iter().collect()
     }
 
     /// Objects of the manifests. `None`: the databases are those of servers and files.
@@ -294,6 +317,11 @@ async fn read_manifests(
         manifests: Some(zones),
         chassis: flags.chassis.clone(),
     })
+}
+
+/// `true` if a pod, which is named with its namespace, has this name.
+fn is_named(pod: &str, name: &str) -> bool {
+    pod.rsplit_once('/').is_some_and(|(_, own)| own == name)
 }
 
 /// Zones of the pods of manifests: their nodes, or the one database of all nodes.

@@ -9,7 +9,7 @@ use patchbay_model::printable::printable;
 use patchbay_reach::{Answer, Course, Matrix, Outcome, Protocol, Verdict, ZoneAnswer};
 
 use super::path;
-use crate::reach::NumberedAnswer;
+use super::questions::NumberedAnswer;
 
 /// Maximum length in bytes of a name or decision from the database in one line.
 const MAX_TEXT_BYTES: usize = 4_096;
@@ -197,7 +197,12 @@ pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) 
         match (&numbered.course, &numbered.error) {
             (Some(course), _) => {
                 let open = course.open().next().map_or("", |_| " (open)");
-                writeln!(output, "{id}: {}{open}", describe(course))?;
+                let expected = match numbered.expected.filter(|_| numbered.is_unexpected()) {
+                    Some(true) => " (NOT as expected: it has to be reached)",
+                    Some(false) => " (NOT as expected: it must not be reached)",
+                    None => "",
+                };
+                writeln!(output, "{id}: {}{open}{expected}", describe(course))?;
             }
             (None, error) => {
                 writeln!(output, "{id}: error: {}", line(error.as_deref().unwrap_or_default()))?;
@@ -210,6 +215,12 @@ pub(super) fn write_answers(output: &mut dyn Write, answers: &[NumberedAnswer]) 
 /// Writes a table with one row for each sender, the pairs whose packets leave the cluster, and the
 /// reasons of other pairs that are not connected.
 pub(super) fn write_matrix(output: &mut dyn Write, matrix: &Matrix) -> io::Result<()> {
+    if matrix.names.is_empty() {
+        return writeln!(
+            output,
+            "no pods: there is nothing to ask, as no switch has a port of one"
+        );
+    }
     let legend = if matrix.not_asked.is_empty() {
         "+ connected, . not"
     } else {
@@ -271,6 +282,7 @@ mod tests {
             id: "\u{1b}[31mred".into(),
             course: None,
             error: Some("the database has no pod a\u{7}\nb".to_owned()),
+            expected: None,
         }];
         let mut output = Vec::new();
         write_answers(&mut output, &answers).unwrap();

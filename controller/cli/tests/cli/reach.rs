@@ -12,7 +12,7 @@ use patchbay_schemas::nb::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::command::{Run, example, patchbay, run};
+use crate::command::{Run, example, patchbay, run, run_on};
 use crate::manifests::{attached_pod, layer3, namespace, node, pod, primary_namespace, udn};
 
 /// Adds a switch with two pods and a port to the router port `rp-NAME`. Returns the router port.
@@ -177,8 +177,7 @@ fn questions_of_a_file_are_answered_in_order() {
     let expected = "\"tcp\" is no protocol: expected icmp, tcp PORT, udp PORT or sctp PORT";
     assert_eq!(answers[3]["error"], expected);
     assert_eq!(answers[4]["id"], Value::Null);
-    let error = answers[4]["error"].as_str().unwrap();
-    assert!(error.contains("blue_pod10"), "{error}");
+    assert_eq!(answers[4]["error"], "`to` is missing");
 }
 
 #[test]
@@ -196,14 +195,49 @@ fn questions_about_manifests_are_answered_on_the_nodes_of_their_senders() {
     let arguments = format!("reach {service_cidr} --questions {}", questions.display());
     let answers = run(&arguments, &[&shop]);
     assert_eq!(answers.code, Some(1), "{}", answers.stderr);
-    assert!(answers.stderr.contains("2 of 4 questions"), "{}", answers.stderr);
+    assert!(answers.stderr.contains("1 of 4 questions"), "{}", answers.stderr);
     let lines: Vec<_> = answers.stdout.lines().collect();
     assert_eq!(lines[0], "1: reaches: shop.shop_shop_db");
     assert!(lines[1].starts_with("2: dropped: ACL "), "{}", lines[1]);
     assert_eq!(lines[2], "3: error: the database has no pod shop/none");
-    let expected = "question 4: error: invalid type: string \"shop/web\", expected an object with \
-                    `pod` or `port`";
-    assert_eq!(lines[3], expected);
+    assert_eq!(lines[3], "question 4: reaches: shop.shop_shop_db");
+}
+
+#[test]
+fn questions_of_a_lab_are_answered_with_what_they_expect() {
+    let shop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+    let folder = tempfile::tempdir().unwrap();
+    let questions = folder.path().join("questions.json");
+    let ask = |text: &str| {
+        fs::write(&questions, text).unwrap();
+        run(&format!("reach --questions {}", questions.display()), &[&shop])
+    };
+    let good = ask(r#"[{"from": "web", "to": "db", "protocol": "tcp/5432", "reached": true},
+            {"from": "client", "to": "shop/db", "protocol": "tcp 5432", "reached": false},
+            {"from": "web", "to": "svc/shop/web", "protocol": "tcp 80"}]"#);
+    let good = good.succeeded();
+    assert_eq!(good.lines().count(), 3, "{good}");
+    assert!(good.lines().all(|line| !line.contains("NOT as expected")), "{good}");
+    let bad = ask(r#"[{"id": "db", "from": "client", "to": "db", "reached": true}]"#);
+    assert_eq!((bad.code, &*bad.stderr), (Some(2), ""));
+    assert!(bad.stdout.starts_with("db: dropped: ACL "), "{}", bad.stdout);
+    assert!(bad.stdout.ends_with(" (NOT as expected: it has to be reached)\n"), "{}", bad.stdout);
+    let odd =
+        ask(r#"[{"from": "web", "to": "nobody"}, {"from": "web", "to": "db", "family": "ipv6"}]"#);
+    assert_eq!(odd.code, Some(1));
+    assert!(odd.stdout.contains("question 1: error: "), "{}", odd.stdout);
+    let family = "question 2: error: `family` is not asked for: name an address in `to`\n";
+    assert!(odd.stdout.ends_with(family), "{}", odd.stdout);
+}
+
+#[test]
+fn a_database_without_pods_has_no_table() {
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n";
+    for matrix in ["--matrix", "--matrix pods"] {
+        let empty = run_on(&format!("reach {matrix}"), node).succeeded();
+        let text = "no pods: there is nothing to ask, as no switch has a port of one\n";
+        assert_eq!(empty, text);
+    }
 }
 
 #[test]
