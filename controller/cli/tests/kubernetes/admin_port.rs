@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Controller {
     process: Child,
     address: String,
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
 }
 
 /// A status code, and the body.
@@ -35,7 +35,11 @@ impl Controller {
             .arg(kubeconfig(folder.path(), &bed.api().url()))
             .args(arguments)
             .env_remove("RUST_LOG");
-        let mut process = command.spawn().unwrap();
+        Self::of(command.spawn().unwrap(), Some(folder))
+    }
+
+    /// A process that prints the address of its admin port, with the folder that it needs.
+    pub(crate) fn of(mut process: Child, folder: Option<tempfile::TempDir>) -> Self {
         let mut log = BufReader::new(process.stderr.take().unwrap());
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
@@ -69,7 +73,7 @@ impl Controller {
         stream
     }
 
-    async fn until(&self, path: &str, expected: impl Fn(&Page) -> bool) -> Page {
+    pub(crate) async fn until(&self, path: &str, expected: impl Fn(&Page) -> bool) -> Page {
         let begun = Instant::now();
         loop {
             let page = self.get(path);

@@ -18,7 +18,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn chart() -> PathBuf {
+pub(crate) fn chart() -> PathBuf {
     root().join("charts/patchbay")
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn selectors(query: &str) -> Vec<String> {
 }
 
 /// `helm` with arguments. `None`: it is not built, which standard error names.
-fn helm(arguments: &[&str]) -> Option<Output> {
+pub(crate) fn helm(arguments: &[&str]) -> Option<Output> {
     let found = Command::new(root().join("scripts/helm")).output().unwrap();
     if !found.status.success() {
         eprint!("{}", String::from_utf8_lossy(&found.stderr));

@@ -14,6 +14,7 @@ mod api_server;
 #[path = "../support/apiserver/mod.rs"]
 mod apiserver;
 mod chart;
+mod chart_installation;
 mod cluster_manager;
 mod command;
 #[path = "../support/control_plane.rs"]

@@ -14,9 +14,10 @@ use crate::testbed::eventually;
 use crate::zone_database::Zone;
 
 /// Namespace of the controllers in the printed manifests.
-const NAMESPACE: &str = "ovn-kubernetes";
+pub(crate) const NAMESPACE: &str = "ovn-kubernetes";
 /// Nodes of the example, with the pods on each.
-const NODES: [(&str, &[&str]); 2] = [("node-1", &["web"]), ("node-2", &["client", "db"])];
+pub(crate) const NODES: [(&str, &[&str]); 2] =
+    [("node-1", &["web"]), ("node-2", &["client", "db"])];
 
 /// Process of a controller. Dropping it kills the process.
 struct Controller(Child);
@@ -39,7 +40,7 @@ fn administrators_kubectl(plane: &ControlPlane) -> Command {
 }
 
 /// Runs kubectl, which must succeed, and returns its output.
-fn kubectl(plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
+pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
     let mut command = administrators_kubectl(plane);
     command.args(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -55,24 +56,30 @@ fn kubectl(plane: &ControlPlane, arguments: &[&str], input: &str) -> String {
 }
 
 /// Output of a command that prints manifests.
-fn printed(arguments: &[&str]) -> String {
+pub(crate) fn printed(arguments: &[&str]) -> String {
     let output = patchbay(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.join("examples/shop").join(name)
 }
 
-/// Starts a controller with the token of its account.
-fn start(plane: &ControlPlane, account: &str, bound_to: &[&str], more: &[&str]) -> Controller {
+/// Writes a kubeconfig with a token of an account.
+pub(crate) fn kubeconfig_of(plane: &ControlPlane, account: &str, bound_to: &[&str]) -> PathBuf {
     let create = ["create", "token", account, "--namespace", NAMESPACE];
     let token = kubectl(plane, &[&create, bound_to].concat(), "");
     let name = [&["kubeconfig", account], bound_to].concat().join("-");
     let kubeconfig = plane.kubeconfig().with_file_name(name);
     plane.write_kubeconfig(&kubeconfig, token.trim_end());
+    kubeconfig
+}
+
+/// Starts a controller with the token of its account.
+fn start(plane: &ControlPlane, account: &str, bound_to: &[&str], more: &[&str]) -> Controller {
+    let kubeconfig = kubeconfig_of(plane, account, bound_to);
     let mut command: Command = patchbay(&["run", "--networks", "--service-cidr", "10.96.0.0/16"]);
     command.args(more).arg("--kubeconfig").arg(kubeconfig);
     Controller(command.stderr(Stdio::inherit()).spawn().unwrap())
