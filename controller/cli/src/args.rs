@@ -25,6 +25,8 @@ use super::reach::args::Reach;
 use super::report::ReportFlags;
 use super::show::Show;
 use super::snapshot::Snapshot;
+#[cfg(feature = "ui")]
+use super::ui::Ui;
 use super::version::Version;
 use super::views::args::{Get, View, WatchRows};
 #[cfg(feature = "kubernetes")]
@@ -158,6 +160,9 @@ pub(super) enum Command {
     /// Write a page about databases or manifests: one file with the topology, who reaches whom, the
     /// connects, findings, and differences from an earlier state.
     Report(Box<ReportFlags>),
+    #[cfg(feature = "ui")]
+    /// Serve the page of `report` over HTTP, read-only, and follow the database or manifests.
+    Ui(Box<Ui>),
     /// List the transactions of a database file with their times and comments, and the rows that
     /// each of them changed.
     History(History),

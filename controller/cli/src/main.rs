@@ -62,6 +62,8 @@ mod state;
 mod stop;
 mod text;
 mod time_limit;
+#[cfg(feature = "ui")]
+mod ui;
 mod unreadable;
 mod version;
 mod views;
@@ -200,6 +202,8 @@ fn execute(
                 return Ok(ExitCode::from(if is_same { 0 } else { EXIT_CHANGES }));
             }
             Command::Graph(arguments) => Box::pin(graph::graph(&arguments, console)).await,
+            #[cfg(feature = "ui")]
+            Command::Ui(arguments) => Box::pin(ui::ui(&arguments, console)).await,
             Command::Report(arguments) => Box::pin(report::report(&arguments, console)).await,
             Command::History(arguments) => history::history(&arguments, console),
             Command::Bisect(arguments) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
 use patchbay_explain::explain as explain_connect;
-use patchbay_reach::{Course, RowRef};
+use patchbay_reach::{Course, Protocol, RowRef};
 use patchbay_reconcile::Cluster;
 use patchbay_report::{Connect, Report, Words};
 use patchbay_resources::object::Object as _;
@@ -14,7 +14,7 @@ use patchbay_resources::object::Object as _;
 use super::console::Console;
 use super::failure::Failure;
 use super::reach::args::{ProtocolName, SourceFlags, protocol_of};
-use super::reach::source::{Source, read_databases};
+use super::reach::source::Source;
 use super::reach::text::describe;
 
 /// Name of a file that is standard output.
@@ -33,14 +33,29 @@ pub(super) struct ReportFlags {
     /// An earlier state, from which the differences are shown: a source as in `reach --diff`.
     #[arg(long, value_name = "SOURCE")]
     before: Option<String>,
+    #[command(flatten)]
+    packets: PacketFlags,
+    #[command(flatten)]
+    source: SourceFlags,
+}
+
+/// Flags for the packets between networks and machines of a page.
+#[derive(Debug, Args)]
+pub(super) struct PacketFlags {
     /// Protocol of the packets between networks and machines. Default: tcp with --port, otherwise icmp.
     #[arg(long, value_enum, value_name = "PROTOCOL")]
     proto: Option<ProtocolName>,
     /// Destination port of these packets.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    #[command(flatten)]
-    source: SourceFlags,
+}
+
+impl PacketFlags {
+    /// The protocol of the packets.
+    pub(super) fn protocol(&self) -> Result<Protocol, Failure> {
+        let protocol = protocol_of((self.proto, self.port), false).map_err(Failure::Arguments)?;
+        Ok(protocol.unwrap_or_default())
+    }
 }
 
 /// Words for what sources have. Of two states, either has the row that stops a packet.
@@ -61,15 +76,11 @@ pub(super) async fn report(
     arguments: &ReportFlags,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let protocol = protocol_of((arguments.proto, arguments.port), false);
-    let protocol = protocol.map_err(Failure::Arguments)?.unwrap_or_default();
-    let source = open(&arguments.source, console).await?;
-    let connects = source.cluster().map(connects).unwrap_or_default();
-    let words = SourceWords(vec![&source]);
-    let databases = (source.zones(), source.rows());
-    let mut report = Report::new(arguments.source.title(), databases, connects, protocol, &words);
+    let protocol = arguments.packets.protocol()?;
+    let source = Source::open(&arguments.source, console).await?;
+    let mut report = page_of(&source, &arguments.source.title(), protocol);
     if let Some(word) = &arguments.before {
-        let before = open(&arguments.source.of_word(word)?, console).await?;
+        let before = Source::open(&arguments.source.of_word(word)?, console).await?;
         let difference = before.scene().difference(&source.scene(), None);
         let words = SourceWords(vec![&before, &source]);
         report.set_difference(word, &difference, &words);
@@ -86,11 +97,11 @@ pub(super) async fn report(
     Ok(writeln!(console.output, "{file}: {} in {kibibytes} KiB", report.summary())?)
 }
 
-/// Opens all zones of a source.
-async fn open(flags: &SourceFlags, console: &mut Console<'_>) -> Result<Source, Failure> {
-    let mut source = Box::pin(read_databases(flags, &[], console)).await?;
-    source.open_all(console).await?;
-    Ok(source)
+/// Contents of the page about a source whose zones are open.
+pub(super) fn page_of(source: &Source, title: &str, protocol: Protocol) -> Report {
+    let connects = source.cluster().map(connects).unwrap_or_default();
+    let words = SourceWords(vec![source]);
+    Report::new(title, (source.zones(), source.rows()), connects, protocol, &words)
 }
 
 /// The connects of manifests.

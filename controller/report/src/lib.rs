@@ -188,7 +188,13 @@ impl Report {
 
     /// The page. Equal contents give equal bytes.
     pub fn page(&self) -> String {
-        page::write(self)
+        page::write(self, None)
+    }
+
+    /// The page of a server. It listens to the server-sent events of `events` beside it, and loads
+    /// itself again when they name another version.
+    pub fn live_page(&self, version: u64) -> String {
+        page::write(self, Some(version))
     }
 }
 

@@ -50,14 +50,17 @@ function lightWay(way, isStopped) {
 
 const nameOf = (place) => places[place].querySelector('.name').textContent;
 let pairs = data.pairs[0];
+// The pair that is answered, as the number of the sender and that of the destination.
+let asked = '';
 
 function answer(from, to) {
   const count = pairs.names.length;
   const cell = pairs.cells[from * count + to];
+  asked = `${from} ${to}`;
   byId('from').value = String(from);
   byId('to').value = String(to);
   for (const button of byId('matrix').querySelectorAll('button')) {
-    button.setAttribute('aria-pressed', String(button.dataset.pair === `${from} ${to}`));
+    button.setAttribute('aria-pressed', String(button.dataset.pair === asked));
   }
   const shown = byId('answer');
   shown.replaceChildren();
@@ -122,7 +125,7 @@ function asTable(shown, count) {
       const cell = pairs.cells[from * count + to];
       if (cell !== null) {
         const button = element('button', SIGNS[cell[0]], {
-          type: 'button', class: `cell s${cell[0]}`, 'data-pair': `${from} ${to}`, 'aria-pressed': 'false',
+          type: 'button', class: `cell s${cell[0]}`, 'data-pair': `${from} ${to}`, 'aria-pressed': String(asked === `${from} ${to}`),
           'aria-label': `${pairs.names[from]} to ${pairs.names[to]}: ${STATES[cell[0]]}`,
         });
         button.addEventListener('click', () => answer(from, to));
@@ -185,6 +188,7 @@ function choosePairs(place) {
     byId(id).selectedIndex = -1;
   }
   byId('answer').hidden = true;
+  asked = '';
   lightWay([], false);
   showPairs();
 }

@@ -13,9 +13,16 @@ const BODY: &str = include_str!("page.html");
 /// Behaviour of the page. It loads nothing, and sets names as text.
 const SCRIPT: &str = include_str!("page.js");
 
-pub(super) fn write(report: &Report) -> String {
+/// Behaviour of the page of a server.
+const LIVE_SCRIPT: &str = include_str!("live.js");
+
+/// Writes the page. `version`: that of a server's page.
+pub(super) fn write(report: &Report, version: Option<u64>) -> String {
     let drawing = report.topology.drawing("topology");
     let title = escape_xml(&report.title);
+    let live = version.map_or_else(String::new, |version| {
+        format!("<script>\nconst version = {version};\n{LIVE_SCRIPT}</script>\n")
+    });
     let mut page = String::new();
     let _ = writeln!(
         page,
@@ -30,7 +37,7 @@ pub(super) fn write(report: &Report) -> String {
     let _ = writeln!(
         page,
         "{before}{}{after}<script type=\"application/json\" id=\"data\">{}</script>\n\
-         <script>\n{}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>",
+         <script>\n{}</script>\n<script>\n{SCRIPT}</script>\n{live}</body>\n</html>",
         drawing.svg,
         json(report),
         drawing.script

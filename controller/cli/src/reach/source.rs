@@ -46,6 +46,55 @@ struct ManifestZones {
 }
 
 impl Source {
+    /// Reads what the flags name, with all zones.
+    ///
+    /// # Errors
+    /// A database or manifest cannot be read.
+    pub(crate) async fn open(
+        flags: &SourceFlags,
+        console: &mut Console<'_>,
+    ) -> Result<Self, Failure> {
+        let mut source = Box::pin(read_databases(flags, &[], console)).await?;
+        source.open_all(console).await?;
+        Ok(source)
+    }
+
+    /// Databases of zones, with the gateways and chassis of the flags' manifests.
+    ///
+    /// # Errors
+    /// The manifests cannot be read, two databases are of one zone, or there is none.
+    pub(crate) fn of_databases(
+        flags: &SourceFlags,
+        databases: Vec<ZoneDatabase>,
+        console: &mut Console<'_>,
+    ) -> Result<Self, Failure> {
+        let chassis = flags.chassis.as_deref();
+        let limit = flags.input.manifest_limit.bytes();
+        let inventory = if flags.paths.is_empty() {
+            Inventory::default()
+        } else {
+            load(&flags.paths, console.input, None, limit)?
+        };
+        let facts = Facts::of_inventory(&inventory, flags.northd());
+        let mut zones: Option<Zones> = None;
+        let mut named = BTreeMap::new();
+        for ZoneDatabase { zone, snapshot } in databases {
+            let mut database = Northbound::new(&snapshot, chassis);
+            facts.add_to(&mut database);
+            named.insert(zone.clone(), snapshot);
+            if let Some(zones) = &mut zones {
+                add_zone(zones, zone, database, console)?;
+            } else {
+                warn_of_ignored_rows(&database, console)?;
+                zones = Some(Zones::new(zone, database));
+            }
+        }
+        let zones = zones.ok_or_else(|| {
+            Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
+        })?;
+        Ok(Self { zones, snapshots: named, manifests: None, chassis: flags.chassis.clone() })
+    }
+
     /// Answers a question, with the zones that the packet and the reply meet.
     pub(crate) async fn ask(
         &mut self,
@@ -244,33 +293,9 @@ pub(crate) async fn read_databases(
     if flags.databases.is_empty() {
         return Box::pin(read_manifests(flags, senders, console)).await;
     }
-    let chassis = flags.chassis.as_deref();
     let keys = (&flags.input.keys, flags.input.limit);
     let databases = flags.databases.read(keys, console).await?;
-    let limit = flags.input.manifest_limit.bytes();
-    let inventory = if flags.paths.is_empty() {
-        Inventory::default()
-    } else {
-        load(&flags.paths, console.input, None, limit)?
-    };
-    let facts = Facts::of_inventory(&inventory, flags.northd());
-    let mut zones: Option<Zones> = None;
-    let mut named = BTreeMap::new();
-    for ZoneDatabase { zone, snapshot } in databases {
-        let mut database = Northbound::new(&snapshot, chassis);
-        facts.add_to(&mut database);
-        named.insert(zone.clone(), snapshot);
-        if let Some(zones) = &mut zones {
-            add_zone(zones, zone, database, console)?;
-        } else {
-            warn_of_ignored_rows(&database, console)?;
-            zones = Some(Zones::new(zone, database));
-        }
-    }
-    let zones = zones.ok_or_else(|| {
-        Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
-    })?;
-    Ok(Source { zones, snapshots: named, manifests: None, chassis: flags.chassis.clone() })
+    Source::of_databases(flags, databases, console)
 }
 
 /// Writes the rows of a zone of manifests into an embedded database: that of the flags, or else

@@ -32,6 +32,7 @@ mod server_failures;
 mod snapshot;
 mod state;
 mod tls;
+mod ui;
 mod unreadable;
 mod views;
 mod vpcs;

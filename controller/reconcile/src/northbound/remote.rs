@@ -110,6 +110,11 @@ impl Remote {
         self.client.changes()
     }
 
+    /// `true` if the replica follows the server: `false` after a lost connection, until the next one.
+    pub fn is_live(&self) -> bool {
+        self.client.is_live()
+    }
+
     /// Waits until the replica is live.
     ///
     /// # Errors

@@ -13,19 +13,24 @@ use serde_json::{Value, json};
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A page in a browser.
-pub(super) struct Page {
+pub(crate) struct Page {
     browser: Child,
     input: ChildStdin,
     messages: Receiver<Value>,
     session: String,
     last_id: u64,
     /// Errors and warnings of the page so far.
-    pub(super) complaints: Vec<String>,
+    pub(crate) complaints: Vec<String>,
 }
 
 impl Page {
     /// Opens a file. Its profile is in a folder that the test removes.
-    pub(super) fn open(file: &Path, profile: &Path) -> Self {
+    pub(crate) fn open(file: &Path, profile: &Path) -> Self {
+        Self::open_url(&format!("file://{}", file.display()), profile)
+    }
+
+    /// Opens a page.
+    pub(crate) fn open_url(url: &str, profile: &Path) -> Self {
         // The browser has its pipe at the descriptors 3 and 4.
         let mut browser = Command::new("sh")
             .args(["-c", "exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh"])
@@ -57,14 +62,14 @@ impl Page {
         for domain in ["Runtime.enable", "Log.enable", "Page.enable"] {
             page.call(domain, &json!({}));
         }
-        page.call("Page.navigate", &json!({"url": format!("file://{}", file.display())}));
-        page.wait_for("document.readyState === 'complete' && location.protocol === 'file:'");
+        page.call("Page.navigate", &json!({"url": url}));
+        page.wait_for("document.readyState === 'complete' && location.protocol !== 'about:'");
         page
     }
 
     /// Evaluates an expression in the page.
     #[track_caller]
-    pub(super) fn evaluate(&mut self, expression: &str) -> Value {
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let arguments = json!({"expression": expression, "returnByValue": true});
         let result = self.call("Runtime.evaluate", &arguments);
         assert_eq!(result["exceptionDetails"], Value::Null, "{expression}");
@@ -72,7 +77,7 @@ impl Page {
     }
 
     /// Waits until a condition holds.
-    fn wait_for(&mut self, condition: &str) {
+    pub(crate) fn wait_for(&mut self, condition: &str) {
         let end = Instant::now() + LIMIT;
         while self.evaluate(condition) != json!(true) {
             assert!(Instant::now() < end, "{condition}");

@@ -1,6 +1,6 @@
 //! `patchbay report`: the page about an example, and the same in a real browser.
 
-mod browser;
+pub(crate) mod browser;
 
 use std::fs;
 use std::path::{Path, PathBuf};
