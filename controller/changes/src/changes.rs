@@ -1,6 +1,7 @@
 //! Changes of the zones of a cluster by object.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
 
 use patchbay_engine::db::{RowChange, Snapshot};
@@ -150,7 +151,7 @@ impl ObjectChange {
         self.is_there |= change.new.is_some();
     }
 
-    fn add_detail(&mut self, snapshots: Snapshots<'_>, change: &RowChange) {
+    fn add_detail(&mut self, snapshots: Snapshots<'_>, sets: &HashedNames<'_>, change: &RowChange) {
         if self.details.len() == MAX_DETAILS {
             return;
         }
@@ -163,7 +164,8 @@ impl ObjectChange {
         };
         let more = lines.len().saturating_sub(MAX_LINES);
         lines.truncate(MAX_LINES);
-        let lines = lines.iter().map(|line| printable(line, MAX_LINE_BYTES).into_owned());
+        let lines = lines.iter().map(|line| sets.spell_out(line));
+        let lines = lines.map(|line| printable(&line, MAX_LINE_BYTES).into_owned());
         let detail = Detail {
             change: row.change,
             lines: lines.collect(),
@@ -210,13 +212,14 @@ impl Changes {
         for object in objects_in(snapshots.after, &removed) {
             self.objects.entry(object).or_default().is_there = true;
         }
+        let sets = HashedNames::new(snapshots);
         // Rows that change say more than rows that come and go.
         for is_change in [true, false] {
             for (object, change) in objects.iter().zip(changes) {
                 let is_of_kind = (ChangeKind::of(change) == ChangeKind::Change) == is_change;
                 let known = self.objects.get_mut(object).filter(|_| is_of_kind);
                 if let Some(known) = known.filter(|known| known.kind() == ChangeKind::Change) {
-                    known.add_detail(snapshots, change);
+                    known.add_detail(snapshots, &sets, change);
                 }
             }
         }
@@ -245,6 +248,66 @@ impl Changes {
     }
 }
 
+/// Names of address sets and port groups that are hashes, with what they stand for. They are read
+/// when a line has one.
+struct HashedNames<'a> {
+    snapshots: Snapshots<'a>,
+    names: OnceCell<HashMap<String, String>>,
+}
+
+impl<'a> HashedNames<'a> {
+    fn new(snapshots: Snapshots<'a>) -> Self {
+        Self { snapshots, names: OnceCell::new() }
+    }
+
+    /// The line with what hashes behind `$` and `@` stand for.
+    fn spell_out(&self, line: &str) -> String {
+        let mut text = String::with_capacity(line.len());
+        let mut rest = line;
+        while let Some(place) = rest.find(['$', '@']) {
+            let (before, reference) = rest.split_at(place + 1);
+            text.push_str(before);
+            let length = reference.find(|c: char| !c.is_ascii_alphanumeric());
+            let (name, after) = reference.split_at(length.unwrap_or(reference.len()));
+            text.push_str(self.names().get(name).map_or(name, String::as_str));
+            rest = after;
+        }
+        text.push_str(rest);
+        text
+    }
+
+    fn names(&self) -> &HashMap<String, String> {
+        self.names.get_or_init(|| {
+            let Snapshots { before, after } = self.snapshots;
+            let mut names = HashMap::new();
+            for snapshot in [before, after] {
+                for table in HASHED {
+                    let Some((id, schema)) = snapshot.schema().table_by_name(table) else {
+                        continue;
+                    };
+                    let rows = snapshot.table(id).iter();
+                    names.extend(rows.filter_map(|row| {
+                        Some((text_of(schema, row, "name"), meaning(schema, row)?))
+                    }));
+                }
+            }
+            names
+        })
+    }
+}
+
+/// What a row with a hash as its name stands for: selected pods, or its identity.
+fn meaning(schema: &TableSchema, row: &Row) -> Option<String> {
+    let external_ids = row.get(schema.column_id("external_ids")?);
+    let ids = external_ids.as_map()?;
+    if ids.get_str(key::OWNER_TYPE) == Some("PodSelector") {
+        return ids.get_str(key::NAME).map(str::to_owned);
+    }
+    let id = ids.get_str(key::ID)?;
+    // The controller stands before the first colon.
+    Some(id.split_once(':').map_or(id, |(_, rest)| rest).to_owned())
+}
+
 /// Identity of a row that is named by a hash of it. `None`: the row has a name of its own.
 fn title(snapshots: Snapshots<'_>, change: &RowChange) -> Option<String> {
     let schema = snapshots.after.schema().table(change.table);
@@ -252,10 +315,7 @@ fn title(snapshots: Snapshots<'_>, change: &RowChange) -> Option<String> {
         return None;
     }
     let row = change.new.as_ref().or(change.old.as_ref())?;
-    let external_ids = row.get(schema.column_id("external_ids")?);
-    let id = external_ids.as_map()?.get_str(key::ID)?;
-    // The controller stands before the first colon.
-    Some(id.split_once(':').map_or(id, |(_, rest)| rest).to_owned())
+    meaning(schema, row)
 }
 
 /// Which of these objects rows of a snapshot name.

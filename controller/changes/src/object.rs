@@ -24,6 +24,13 @@ const PARTS_OF_NETWORKS: [&str; 6] = [
     "NetpolNode",
     "NoOverlayClusterSubnetSNAT",
 ];
+/// Types of owners of EgressIPs and EgressServices.
+const EGRESS: [&str; 2] = ["EgressIP", "EgressService"];
+/// Beginnings of names of their rows that exist for a network, whatever EgressIPs there are.
+const OF_ALL_EGRESS: [&str; 4] =
+    ["EIP-No-Reroute", "EgressIP-Mark-Reply", "egressip-served-pods", "egresssvc-served-pods"];
+/// External id of these rows: the network.
+const EGRESS_NETWORK: &str = "network";
 /// Types of owners whose rows all networks share.
 const SHARED: [&str; 3] = ["ClusterNodeIPs", "UDNEnabledService", "UDNIsolation"];
 /// Kinds in the order of a list. All other kinds follow by name, before shared rows.
@@ -71,6 +78,12 @@ impl Object {
         }
         if SHARED.contains(&owner_type) {
             return Some(Self::shared());
+        }
+        if EGRESS.contains(&owner_type) {
+            let name = id(key::NAME).unwrap_or_default();
+            if OF_ALL_EGRESS.iter().any(|prefix| name.starts_with(prefix)) {
+                return Some(id(EGRESS_NETWORK).map_or_else(Self::shared, Self::network));
+            }
         }
         let row_name = text_of(schema, row, "name");
         let of_owner = |Owner { kind, name }| Self::of_owner(kind, name);

@@ -34,7 +34,7 @@ pub use facts::Facts;
 pub use finding::{Finding, Findings, FoundRow, Severity};
 pub use rows::{OvnRelease, ROW_RULES, RowRule, lint_rows};
 pub use rules::{RULES, Rule, Source};
-pub use sarif::Sarif;
+pub use sarif::{Sarif, uri};
 pub use values::{ChartValues, FlannelValues, KubeOvnValues, MultusValues, ValuesError};
 
 use cluster::Cluster;

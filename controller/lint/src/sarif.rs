@@ -155,7 +155,11 @@ fn described_rules() -> impl Iterator<Item = (&'static str, Severity, &'static s
 }
 
 /// Path of a file as a relative or absolute reference of RFC 3986.
-fn uri(path: &str) -> String {
+///
+/// ```
+/// assert_eq!(patchbay_lint::uri("a b/c:d.yaml"), "a%20b/c%3Ad.yaml");
+/// ```
+pub fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {

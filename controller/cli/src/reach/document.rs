@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use patchbay_lint::uri;
 use serde_json::json;
 
 use super::text::line;
@@ -90,20 +91,6 @@ pub(super) fn write_sarif(output: &mut dyn Write, cases: &[Case]) -> io::Result<
     });
     serde_json::to_writer_pretty(&mut *output, &log)?;
     writeln!(output)
-}
-
-/// Path of a file as a reference of RFC 3986.
-fn uri(path: &str) -> String {
-    let mut uri = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            uri.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(uri, "%{byte:02X}");
-        }
-    }
-    uri
 }
 
 /// A text in a cell of a Markdown table: without marks of Markdown and HTML.
