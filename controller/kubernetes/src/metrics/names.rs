@@ -275,9 +275,31 @@ pub(crate) const OBSERVED: &[Metric] = &[
     ),
 ];
 
+/// Metrics of the process, which `metrics-process` reads at each scrape.
+pub(crate) const PROCESS: &[Metric] = &[
+    metric(
+        "process_cpu_seconds_total",
+        Counter,
+        "",
+        "Processor time of the process, in whole seconds.",
+    ),
+    metric("process_resident_memory_bytes", Gauge, "", "Resident memory."),
+    metric("process_virtual_memory_bytes", Gauge, "", "Virtual memory."),
+    metric("process_virtual_memory_max_bytes", Gauge, "", "Limit of the virtual memory."),
+    metric("process_open_fds", Gauge, "", "Open file descriptors."),
+    metric("process_max_fds", Gauge, "", "Limit of open file descriptors."),
+    metric("process_threads", Gauge, "", "Threads."),
+    metric(
+        "process_start_time_seconds",
+        Gauge,
+        "",
+        "Start of the process, since the epoch of Unix.",
+    ),
+];
+
 /// All metrics, for their reference.
 pub fn all_metrics() -> impl Iterator<Item = &'static Metric> {
-    COUNTED.iter().chain(OBSERVED)
+    COUNTED.iter().chain(OBSERVED).chain(PROCESS)
 }
 
 /// Describes metrics to the present recorder.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use metrics::{Label, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_process::Collector;
 
 use crate::admin::Heartbeat;
 use crate::events::read_failure_events::KindWatch;
@@ -89,12 +90,14 @@ impl ProcessState {
         let recorder = PrometheusBuilder::new().build_recorder();
         with_local_recorder(&recorder, || {
             names::describe(names::OBSERVED);
+            names::describe(names::PROCESS);
             self.record();
         });
         recorder.handle().render()
     }
 
     fn record(&self) {
+        Collector::default().collect();
         set(names::BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
         for (task, heartbeat) in &self.tasks {
             if let Some(age) = heartbeat.age() {
