@@ -25,11 +25,10 @@ const DISTINGUISHING: [&str; 10] = [
 ];
 
 /// Columns that ovn-northd and ovn-controller write, by table. An empty name stands for all columns.
-const WRITTEN_BY_OVN: [(&str, &str); 6] = [
+const WRITTEN_BY_OVN: [(&str, &str); 5] = [
     ("NB_Global", ""),
     ("Logical_Switch_Port", "up"),
     ("Logical_Switch_Port", "dynamic_addresses"),
-    ("Logical_Switch_Port", "tag"),
     ("Logical_Router_Port", "status"),
     ("BFD", "status"),
 ];

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::args::Format;
 use super::colours::{Colour, Colours};
 use super::failure::Failure;
-use super::lines::wrapped;
+use super::lines::wrapped_behind;
 use super::progress::Progress;
 
 /// Maximum number of warnings about one subject; the rest is a count, so that the end of the output
@@ -178,8 +178,8 @@ impl Console<'_> {
             text.lines().try_for_each(|line| {
                 let indent = line.len() - line.trim_start().len();
                 let (margin, rest) = line.split_at(indent);
-                let lines = wrapped(rest, &format!("{margin}    "));
-                writeln!(output, "{margin}{lines}")
+                let lines = wrapped_behind(margin, rest, &format!("{margin}    "));
+                writeln!(output, "{lines}")
             })
         })
     }

@@ -5,12 +5,17 @@ pub(super) const COLUMNS: usize = 80;
 
 /// The text in lines of at most [`COLUMNS`], broken between words. Further lines begin with `indent`.
 pub(super) fn wrapped(text: &str, indent: &str) -> String {
-    let mut lines = String::new();
-    let mut length = 0;
-    for word in text.split_whitespace() {
+    wrapped_behind("", text, indent)
+}
+
+/// As [`wrapped`], with a margin before the first line.
+pub(super) fn wrapped_behind(margin: &str, text: &str, indent: &str) -> String {
+    let mut lines = margin.to_owned();
+    let mut length = margin.chars().count();
+    for (number, word) in text.split_whitespace().enumerate() {
         let word_length = word.chars().count();
-        if length == 0 {
-            length = word_length;
+        if number == 0 {
+            length += word_length;
         } else if length + 1 + word_length > COLUMNS {
             lines.push('\n');
             lines.push_str(indent);
@@ -34,5 +39,7 @@ mod tests {
         let expected = format!("{}\n  {} c", "a".repeat(60), "b".repeat(30));
         assert_eq!(wrapped(&text, "  "), expected);
         assert_eq!(wrapped("", "  "), "");
+        let text = format!("{} b", "a".repeat(77));
+        assert_eq!(wrapped_behind("  ", &text, "    "), format!("  {}\n    b", "a".repeat(77)));
     }
 }
