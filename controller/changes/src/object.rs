@@ -1,5 +1,6 @@
 //! Objects for which rows exist, in the words of their users.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use patchbay_model::external_ids::key;
@@ -128,25 +129,52 @@ impl Object {
         }
     }
 
-    fn rank(&self) -> (usize, &str, &str) {
+    fn rank(&self) -> (usize, &str) {
         let known = KINDS.iter().position(|kind| *kind == self.kind);
         let rank = match known {
             Some(rank) => rank,
             None if self.kind == SHARED_ROWS => KINDS.len() + 1,
             None => KINDS.len(),
         };
-        (rank, &self.kind, &self.name)
+        (rank, &self.kind)
     }
 }
 
+/// Order of names as people list them: numbers count by their values, so `net2` precedes `net10`.
+fn compare_names(one: &str, other: &str) -> Ordering {
+    let (mut left, mut right) = (one, other);
+    while let (Some(first), Some(second)) = (left.chars().next(), right.chars().next()) {
+        let (digits, others) = (leading_digits(left), leading_digits(right));
+        let compared = if digits.is_empty() || others.is_empty() {
+            (left, right) = (&left[first.len_utf8()..], &right[second.len_utf8()..]);
+            first.cmp(&second)
+        } else {
+            (left, right) = (&left[digits.len()..], &right[others.len()..]);
+            let (digits, others) = (digits.trim_start_matches('0'), others.trim_start_matches('0'));
+            digits.len().cmp(&others.len()).then_with(|| digits.cmp(others))
+        };
+        if compared != Ordering::Equal {
+            return compared;
+        }
+    }
+    // Names that differ in zeros before numbers are not equal.
+    left.len().cmp(&right.len()).then_with(|| one.cmp(other))
+}
+
+fn leading_digits(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    &text[..end.unwrap_or(text.len())]
+}
+
 impl Ord for Object {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
+    fn cmp(&self, other: &Self) -> Ordering {
+        let names = || compare_names(&self.name, &other.name);
+        self.rank().cmp(&other.rank()).then_with(names)
     }
 }
 
 impl PartialOrd for Object {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -170,4 +198,18 @@ pub(crate) fn text_of(schema: &TableSchema, row: &Row, column: &str) -> String {
         Some(datum.as_scalar()?.as_str()?.to_owned())
     });
     text.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_listed_by_their_numbers() {
+        let mut objects = ["net10", "net2", "net02", "a/b", "net2-x", "net", "é1"]
+            .map(|name| Object::new(NETWORK, name));
+        objects.sort();
+        let names = objects.map(|object| object.name);
+        assert_eq!(names, ["a/b", "net", "net02", "net2", "net2-x", "net10", "é1"]);
+    }
 }
