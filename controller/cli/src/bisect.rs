@@ -9,6 +9,7 @@ use ovsdb_sim::LoggedTransaction;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::printable::printable;
 use patchbay_reach::{Destination, Northbound, Outcome, Question, Sender, Zones};
+use patchbay_sources::own_zone;
 use serde::Serialize;
 
 use super::args::Format;
@@ -27,6 +28,8 @@ const MAX_STATES: usize = 4_096;
 /// Maximum number of states that are asked until the answer differs from that at the end. An answer
 /// that changed and changed back between two of them is not found.
 const MAX_SAMPLES: usize = 256;
+/// Name of a zone in answers, if its database has none.
+const UNNAMED_ZONE: &str = "this zone";
 /// Maximum length of a comment in a line, in bytes.
 const MAX_COMMENT_BYTES: usize = 200;
 
@@ -72,9 +75,20 @@ struct State {
     snapshot: Snapshot,
 }
 
+/// End of a packet, as far as a search tells ends apart. The later ones are more open.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum End {
+    /// It does not arrive, or gets no reply, or a port does not exist.
+    Stopped,
+    /// It leaves by a gateway.
+    Leaves,
+    /// It reaches a machine, also behind a tunnel to a zone that is not asked.
+    Reaches,
+}
+
 /// Answer to the question at a moment.
 struct Asked {
-    arrives: bool,
+    end: End,
     text: String,
 }
 
@@ -105,7 +119,7 @@ pub(super) fn bisect(arguments: &Bisect, console: &mut Console<'_>) -> Result<bo
         return Err(Failure::Arguments(message));
     };
     let newest = ask(&question, &last.snapshot);
-    let differs = |state: &State| ask(&question, &state.snapshot).arrives != newest.arrives;
+    let differs = |state: &State| ask(&question, &state.snapshot).end != newest.end;
     let Some(mut window) = last_change(&states, differs) else {
         let found = Found {
             change: None,
@@ -124,7 +138,7 @@ pub(super) fn bisect(arguments: &Bisect, console: &mut Console<'_>) -> Result<bo
         let place = place_of_change(&states[window.0..=window.1], differs) + window.0;
         let (before, after) = (states[place - 1].place, states[place].place);
         if after - before == 1 {
-            return arguments.report(&question, after, newest.arrives, console);
+            return arguments.report(&question, after, console);
         }
         states = arguments.states((before, after), None)?;
         window = (0, states.len() - 1);
@@ -161,13 +175,18 @@ fn place_of_change(states: &[State], is_before: impl Fn(&State) -> bool) -> usiz
 
 /// The answer to a question. A question about a port that does not exist has no arrival.
 fn ask(question: &Question, snapshot: &Snapshot) -> Asked {
-    let zones = Zones::new("", Northbound::new(snapshot, None));
+    let zone = own_zone(snapshot).unwrap_or_else(|| UNNAMED_ZONE.to_owned());
+    let zones = Zones::new(zone, Northbound::new(snapshot, None));
     match zones.ask(question) {
         Ok(course) => {
-            let is_unasked = matches!(course.outcome, Outcome::Unasked { .. });
-            Asked { arrives: course.outcome.is_arrival() || is_unasked, text: describe(&course) }
+            let end = match course.outcome {
+                Outcome::Reaches | Outcome::Answered | Outcome::Unasked { .. } => End::Reaches,
+                Outcome::Leaves => End::Leaves,
+                Outcome::Isolated | Outcome::NoReply | Outcome::Stopped => End::Stopped,
+            };
+            Asked { end, text: describe(&course) }
         }
-        Err(error) => Asked { arrives: false, text: error.to_string() },
+        Err(error) => Asked { end: End::Stopped, text: error.to_string() },
     }
 }
 
@@ -222,7 +241,6 @@ impl Bisect {
         &self,
         question: &Question,
         place: usize,
-        arrives: bool,
         console: &mut Console<'_>,
     ) -> Result<bool, Failure> {
         let mut log = open_northbound(&self.file)?;
@@ -237,14 +255,15 @@ impl Bisect {
         };
         let after = log.snapshot();
         let snapshots = Snapshots { before: &before, after: &after };
+        let (former, later) = (ask(question, &before), ask(question, &after));
         let found = Found {
-            change: Some(if arrives { "opened" } else { "cut" }),
+            change: Some(if later.end > former.end { "opened" } else { "cut" }),
             asked: None,
             record: transaction.record,
             time: time_text(transaction.time),
             comment: transaction.comment,
-            before: ask(question, &before).text,
-            after: ask(question, &after).text,
+            before: former.text,
+            after: later.text,
             rows: snapshots.changed_rows(&transaction.changes.rows),
         };
         self.print(&found, console)?;

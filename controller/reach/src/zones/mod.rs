@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use crate::answer::{Answer, Passage, QuestionError, Sent, Verdict};
 use crate::northbound::{Northbound, PortId, SwitchPortId};
 use crate::packet::{IpPacket, Transport};
-use crate::question::Question;
+use crate::question::{Destination, Question};
 use crate::trace::{Connection, Direction, End, Source};
 use places::Place;
 
@@ -125,7 +125,17 @@ impl Zones {
         let mut connections = Connections::new();
         let request = self.follow(sender.zone, first, Direction::Request, &mut connections);
         let is_leaving = request.last.answer.verdict == Verdict::Leaves;
-        let isolated = is_leaving && target.is_some_and(|target| !target.is_same_network(sender));
+        let is_inside = match (&question.destination, target) {
+            (_, Some(target)) => !target.is_same_network(sender),
+            // The backend of a service is a machine that the packet does not get to.
+            (Destination::Service(_), None) => {
+                let answers = request.before.iter().chain([&request.last]);
+                let backend = answers.rev().find_map(|zone| zone.answer.dest);
+                backend.is_some_and(|address| self.has_machine(address))
+            }
+            _ => false,
+        };
+        let isolated = is_leaving && is_inside;
         let expected = Expected {
             place: sender,
             source: address,
@@ -133,6 +143,11 @@ impl Zones {
         };
         let reply = self.reply(&request, &expected, &mut connections);
         Ok(Course::new(request, reply, isolated))
+    }
+
+    /// `true` if a machine has an address.
+    fn has_machine(&self, address: IpAddr) -> bool {
+        self.databases().any(|database| !database.machines_with(address).is_empty())
     }
 
     /// Follows a packet from its answer in one database to the databases behind tunnels.
