@@ -72,10 +72,11 @@ mod zone_changes;
 mod zones;
 
 use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use mimalloc::MiMalloc;
 use reach::End;
 
@@ -113,8 +114,20 @@ const EXIT_NOT_FOUND: u8 = 2;
 /// memory.
 const THREAD_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
+/// Name of the program as a plugin of kubectl, which finds it by this name.
+const PLUGIN: &str = "kubectl-patchbay";
+
+/// Reads the command line. Help texts of the plugin name it as its users call it.
+fn read_command_line() -> Result<CommandLine, clap::Error> {
+    let program = std::env::args_os().next().map(PathBuf::from);
+    let is_plugin = program.is_some_and(|path| path.file_name() == Some(PLUGIN.as_ref()));
+    let command = CommandLine::command();
+    let command = if is_plugin { command.bin_name("kubectl patchbay") } else { command };
+    CommandLine::from_arg_matches(&command.try_get_matches()?)
+}
+
 fn main() -> ExitCode {
-    let line = CommandLine::try_parse();
+    let line = read_command_line();
     let log = start_log(line.as_ref().ok().map(|line| &line.command));
     let command = match line {
         Ok(line) => line.command,

@@ -14,6 +14,19 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
+fn the_plugin_of_kubectl_is_named_as_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("kubectl-patchbay");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_patchbay"), &plugin).unwrap();
+    let output = std::process::Command::new(&plugin).arg("--help").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("Usage: kubectl patchbay <COMMAND>"), "{text}");
+    let output =
+        std::process::Command::new(&plugin).args(["version", "-o", "json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn help_texts_have_80_columns() {
     let commands = commands();
     assert!(commands.len() > 10, "{commands:?}");
