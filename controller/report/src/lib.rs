@@ -45,7 +45,7 @@ mod page;
 mod pairs;
 
 pub use connects::Connect;
-pub use pairs::{MAX_DETAILED, Pairs};
+pub use pairs::{MAX_ASKED, MAX_DETAILED, Pairs};
 
 use std::collections::BTreeMap;
 
@@ -129,7 +129,7 @@ impl Report {
     /// Reads databases: their index, and the rows of each zone. `title`: the sources in a line.
     /// `connects`: those of manifests, or empty for those of the rows.
     ///
-    /// Asks one question for each pair of networks, and of machines if there are at most 60.
+    /// Asks one question for each pair of at most 500 networks, and of machines if there are at most 60.
     pub fn new(
         title: impl Into<String>,
         (zones, snapshots): (&Zones, &BTreeMap<String, Snapshot>),

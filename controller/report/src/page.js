@@ -106,7 +106,8 @@ function showPairs() {
     }
   }
   const numbers = STATES.map((state, place) => `${states[place]} ${state}`).filter((_, place) => states[place] > 0);
-  byId('shown').textContent = `${shown.length} of ${count} ${pairs.what}; pairs: ${numbers.join(', ') || 'none'}`;
+  const more = pairs.leftOut > 0 ? `; ${pairs.leftOut} more are not asked` : '';
+  byId('shown').textContent = `${shown.length} of ${count} ${pairs.what}${more}; pairs: ${numbers.join(', ') || 'none'}`;
   byId('matrix').replaceChildren(shown.length <= MAX_TABLE ? asTable(shown, count) : asPoints(shown, count));
 }
 

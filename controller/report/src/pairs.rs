@@ -11,6 +11,9 @@ use super::Words;
 /// Number of networks or machines up to which each pair has the decisions on its way.
 pub const MAX_DETAILED: usize = 60;
 
+/// Number of networks or machines whose pairs are asked. Further ones are counted.
+pub const MAX_ASKED: usize = 500;
+
 /// Packets between all pairs of a list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,6 +24,8 @@ pub struct Pairs {
     protocol: Protocol,
     /// Names of networks or machines.
     names: Vec<String>,
+    /// Number of further names, whose pairs are not asked.
+    left_out: usize,
     /// Texts and lists of cells, each once.
     texts: Texts,
     /// Ways through places of the picture, each once.
@@ -69,12 +74,15 @@ impl Pairs {
         topology: &Topology,
         words: &impl Words,
     ) -> Self {
-        let names = short_names(pairs.names());
+        let mut names = short_names(pairs.names());
+        let left_out = names.len().saturating_sub(MAX_ASKED);
+        names.truncate(MAX_ASKED);
         let count = names.len();
         let mut own = Self {
             what,
             protocol,
             names,
+            left_out,
             texts: Texts::new(),
             ways: Vec::new(),
             cells: Vec::with_capacity(count * count),

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use patchbay_engine::db::{Database, Snapshot};
 use patchbay_engine::txn::TxnBuilder;
 use patchbay_reach::{Course, Northbound, Protocol, RowRef, Zones};
-use patchbay_report::{MAX_DETAILED, Report, Words};
+use patchbay_report::{MAX_ASKED, MAX_DETAILED, Report, Words};
 use patchbay_schemas::nb::{self, LogicalRouter, LogicalSwitch, LogicalSwitchPort};
 use serde_json::Value;
 
@@ -69,6 +69,16 @@ fn names_are_data_of_the_page() {
     let connect = &data["connects"][0];
     assert_eq!((&connect["name"], &connect["key"]), (&"c".into(), &"7".into()));
     assert_eq!(connect["reasons"][0], "no network is linked to its router");
+}
+
+#[test]
+fn pairs_of_many_networks_are_bounded() {
+    let names: Vec<String> = (0..MAX_ASKED + 3).map(|number| format!("s{number}")).collect();
+    let (_, data) = page(switches(&names));
+    let networks = &data["pairs"][0];
+    assert_eq!(networks["leftOut"], 3);
+    assert_eq!(networks["names"].as_array().unwrap().len(), MAX_ASKED);
+    assert_eq!(networks["cells"].as_array().unwrap().len(), MAX_ASKED * MAX_ASKED);
 }
 
 #[test]
