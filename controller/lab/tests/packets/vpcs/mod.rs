@@ -1,5 +1,6 @@
 //! VPCs of Kube-OVN on real OVN: packets through provider networks.
 
+mod balancers;
 mod beside;
 mod captures;
 mod egress;
