@@ -81,7 +81,7 @@ pub(super) async fn graph(arguments: &Graph, console: &mut Console<'_>) -> Resul
         let question = Question { sender: named_sender(from), destination, protocol };
         let asked = source.ask(&question, console).await?;
         let course = asked.map_err(|error| Failure::Arguments(error.to_string()))?;
-        let stopped_by = course.stopped_by().map(|row| {
+        let stopped_by = course.stopping_row().map(|row| {
             let owner = source.owner(row);
             owner.unwrap_or_else(|| course.last().at.clone())
         });

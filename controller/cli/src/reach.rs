@@ -101,7 +101,7 @@ async fn answer_one(
     match format {
         Format::Text => {
             let ends = (from.as_str(), to.as_str(), protocol);
-            let owner = course.stopped_by().and_then(|row| source.owner(row));
+            let owner = course.stopping_row().and_then(|row| source.owner(row));
             write_course(console.output, ends, (&course, owner), arguments.detail())?;
         }
         format => console.document(&course, format)?,

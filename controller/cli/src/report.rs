@@ -58,16 +58,16 @@ impl PacketFlags {
     }
 }
 
-/// Words for what sources have. Of two states, either has the row that stops a packet.
-struct SourceWords<'a>(Vec<&'a Source>);
+/// Words for what a source has.
+struct SourceWords<'a>(&'a Source);
 
 impl Words for SourceWords<'_> {
     fn outcome(&self, course: &Course) -> String {
         describe(course)
     }
 
-    fn owner(&self, row: RowRef) -> Option<String> {
-        self.0.iter().find_map(|source| source.owner(row))
+    fn owner(&self, row: (&str, RowRef)) -> Option<String> {
+        self.0.owner(row)
     }
 }
 
@@ -82,10 +82,10 @@ pub(super) async fn report(
     if let Some(word) = &arguments.before {
         let before = Source::open(&arguments.source.of_word(word)?, console).await?;
         let difference = before.scene().difference(&source.scene(), None);
-        let words = SourceWords(vec![&before, &source]);
-        report.set_difference(word, &difference, &words);
+        let words = [&before, &source].map(SourceWords);
+        report.set_difference(word, &difference, words.each_ref());
     }
-    let page = report.page();
+    let page = report.page().map_err(|error| no_page(&error))?;
     if arguments.output == Path::new(STANDARD_OUTPUT) {
         return Ok(console.output.write_all(page.as_bytes())?);
     }
@@ -97,10 +97,15 @@ pub(super) async fn report(
     Ok(writeln!(console.output, "{file}: {} in {kibibytes} KiB", report.summary())?)
 }
 
+/// The failure of a page whose contents have no form in JSON.
+pub(super) fn no_page(error: &serde_json::Error) -> Failure {
+    Failure::Arguments(format!("cannot make the page: {error}"))
+}
+
 /// Contents of the page about a source whose zones are open.
 pub(super) fn page_of(source: &Source, title: &str, protocol: Protocol) -> Report {
     let connects = source.cluster().map(connects).unwrap_or_default();
-    let words = SourceWords(vec![source]);
+    let words = SourceWords(source);
     Report::new(title, (source.zones(), source.rows()), connects, protocol, &words)
 }
 

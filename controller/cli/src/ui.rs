@@ -25,7 +25,7 @@ use super::file_watcher::FileWatcher;
 use super::files::split_zone;
 use super::reach::args::SourceFlags;
 use super::reach::source::Source;
-use super::report::{PacketFlags, page_of};
+use super::report::{PacketFlags, no_page, page_of};
 use super::stop::Stop;
 use super::zones::open_remote;
 use server::{Access, Shown, serve};
@@ -172,7 +172,7 @@ impl Followed {
             Self::Files(_) => Source::open(flags, console).await?,
         };
         let report = page_of(&source, &flags.title(), arguments.packets.protocol()?);
-        Ok(report.live_page(version))
+        report.live_page(version).map_err(|error| no_page(&error))
     }
 
     /// Waits for a change, and the end of a series of changes. `is_shown`: the page is that of the

@@ -28,7 +28,7 @@
 //!         course.last().at.clone()
 //!     }
 //!
-//!     fn owner(&self, _: RowRef) -> Option<String> {
+//!     fn owner(&self, _: (&str, RowRef)) -> Option<String> {
 //!         None
 //!     }
 //! }
@@ -37,7 +37,8 @@
 //! let zones = Zones::new("node-1", Northbound::new(&rows, None));
 //! let rows = BTreeMap::from([("node-1".to_owned(), rows)]);
 //! let report = Report::new("nb.db", (&zones, &rows), Vec::new(), Protocol::Icmp, &Plain);
-//! assert!(report.page().starts_with("<!DOCTYPE html>"));
+//! assert!(report.page()?.starts_with("<!DOCTYPE html>"));
+//! # Ok::<(), serde_json::Error>(())
 //! ```
 
 mod connects;
@@ -52,7 +53,7 @@ use std::collections::BTreeMap;
 use patchbay_engine::db::Snapshot;
 use patchbay_graph::Topology;
 use patchbay_lint::{Finding, Findings, Severity};
-use patchbay_reach::{Change, Difference, Protocol, RowRef, Zones};
+use patchbay_reach::{Change, Changed, Difference, Protocol, RowRef, Zones};
 use patchbay_schemas::nb::{Acl, LoadBalancer, LogicalRouter, LogicalSwitch, LogicalSwitchPort};
 use serde::Serialize;
 
@@ -72,8 +73,8 @@ pub trait Words {
     /// The outcome of a packet in a line.
     fn outcome(&self, course: &patchbay_reach::Course) -> String;
 
-    /// The object for which a row exists. `None`: it names none.
-    fn owner(&self, row: RowRef) -> Option<String>;
+    /// The object for which a row of a zone exists. `None`: it names none.
+    fn owner(&self, row: (&str, RowRef)) -> Option<String>;
 }
 
 /// Contents of a page.
@@ -165,8 +166,14 @@ impl Report {
         }
     }
 
-    /// Adds what differs from an earlier state, which is named.
-    pub fn set_difference(&mut self, before: &str, difference: &Difference, words: &impl Words) {
+    /// Adds what differs from an earlier state, which is named. `words`: those of both states, the
+    /// earlier one first, because their databases may give different rows one UUID.
+    pub fn set_difference<W: Words>(
+        &mut self,
+        before: &str,
+        difference: &Difference,
+        words: [&W; 2],
+    ) {
         let changes = difference.changes.iter().take(MAX_CHANGES);
         self.differences = Some(Differences {
             before: before.to_owned(),
@@ -187,32 +194,42 @@ impl Report {
     }
 
     /// The page. Equal contents give equal bytes.
-    pub fn page(&self) -> String {
+    ///
+    /// # Errors
+    /// The contents have no form in JSON.
+    pub fn page(&self) -> serde_json::Result<String> {
         page::write(self, None)
     }
 
     /// The page of a server. It listens to the server-sent events of `events` beside it, and loads
     /// itself again when they name another version.
-    pub fn live_page(&self, version: u64) -> String {
+    ///
+    /// # Errors
+    /// As [`Report::page`].
+    pub fn live_page(&self, version: u64) -> serde_json::Result<String> {
         page::write(self, Some(version))
     }
 }
 
 impl ShownChange {
-    fn new(change: &Change, words: &impl Words) -> Self {
-        let outcome = |course: Option<&patchbay_reach::Course>| {
+    fn new<W: Words>(change: &Change, [before, after]: [&W; 2]) -> Self {
+        let outcome = |course: Option<&patchbay_reach::Course>, words: &W| {
             course.map_or_else(|| "cannot be sent".to_owned(), |course| words.outcome(course))
         };
+        let closed = match change.change {
+            Changed::Opens => before,
+            Changed::Closes => after,
+        };
         let protocols = change.protocols.iter().take(MAX_NAMES).map(ToString::to_string);
-        let by = change.stopped_by().map(|row| words.owner(row).unwrap_or_else(|| row.to_string()));
+        let by = change.stopping_row();
         Self {
             change: change.change.as_str(),
             from: listed(&change.from),
             to: listed(&change.to),
             protocols: protocols.collect::<Vec<_>>().join(", "),
-            before: outcome(change.before.as_ref()),
-            after: outcome(change.after.as_ref()),
-            by,
+            before: outcome(change.before.as_ref(), before),
+            after: outcome(change.after.as_ref(), after),
+            by: by.map(|row| closed.owner(row).unwrap_or_else(|| row.1.to_string())),
         }
     }
 }

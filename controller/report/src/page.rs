@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("page.js");
 const LIVE_SCRIPT: &str = include_str!("live.js");
 
 /// Writes the page. `version`: that of a server's page.
-pub(super) fn write(report: &Report, version: Option<u64>) -> String {
+pub(super) fn write(report: &Report, version: Option<u64>) -> serde_json::Result<String> {
     let drawing = report.topology.drawing("topology");
     let title = escape_xml(&report.title);
     let live = version.map_or_else(String::new, |version| {
@@ -33,20 +33,19 @@ pub(super) fn write(report: &Report, version: Option<u64>) -> String {
          <title>{title}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>",
         drawing.style
     );
-    let (before, after) = BODY.split_once("<!-- picture -->").unwrap_or((BODY, ""));
+    let body = BODY.replacen("<!-- picture -->", &drawing.svg, 1);
     let _ = writeln!(
         page,
-        "{before}{}{after}<script type=\"application/json\" id=\"data\">{}</script>\n\
+        "{body}<script type=\"application/json\" id=\"data\">{}</script>\n\
          <script>\n{}</script>\n<script>\n{SCRIPT}</script>\n{live}</body>\n</html>",
-        drawing.svg,
-        json(report),
+        json(report)?,
         drawing.script
     );
-    page
+    Ok(page)
 }
 
 /// The contents as JSON without characters that HTML knows.
-fn json(report: &Report) -> String {
-    let text = serde_json::to_string(report).unwrap_or_else(|error| format!("\"{error}\""));
-    text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+fn json(report: &Report) -> serde_json::Result<String> {
+    let text = serde_json::to_string(report)?;
+    Ok(text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))
 }

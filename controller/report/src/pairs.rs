@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use patchbay_graph::{Topology, short_network};
-use patchbay_reach::{AskedPair, HopKind, Outcome, Protocol};
+use patchbay_reach::{AskedPair, Outcome, Protocol};
 use serde::Serialize;
 
 use super::Words;
@@ -112,24 +112,21 @@ impl Pairs {
         let hops = || answers.iter().flat_map(|answer| &answer.hops);
         let end = course.last().out.as_deref().filter(|_| course.outcome.is_arrival());
         let names = [&*asked.from].into_iter().chain(hops().map(|hop| hop.name.as_str()));
-        let way = topology.way(names.chain(end));
+        let places = topology.way(names.chain(end));
         let next = ways.len();
-        let way = *ways.entry(way).or_insert_with_key(|way| {
-            self.ways.push(way.clone());
+        let way = *ways.entry(places).or_insert_with_key(|places| {
+            self.ways.push(places.clone());
             next
         });
-        let row = course.stopped_by();
-        let by = row.and_then(|row| words.owner(row)).unwrap_or_default();
-        let row = row.map(|row| row.to_string()).unwrap_or_default();
-        let decisions = hops().filter(|_| self.is_detailed).map(|hop| {
-            let kind = match hop.kind {
-                HopKind::Switch => "switch",
-                HopKind::Router => "router",
-            };
-            let row = hop.row.map(|row| row.to_string()).unwrap_or_default();
-            [format!("{kind} {}", hop.name), hop.stage.to_owned(), hop.decision.clone(), row]
-        });
-        let decisions: Vec<[String; 4]> = decisions.collect();
+        let stopped_by = course.stopping_row();
+        let decisions: Vec<[String; 4]> = hops()
+            .filter(|_| self.is_detailed)
+            .map(|hop| {
+                let device = format!("{} {}", hop.kind, hop.name);
+                let row = hop.row.map(|row| row.to_string()).unwrap_or_default();
+                [device, hop.stage.to_owned(), hop.decision.clone(), row]
+            })
+            .collect();
         let mut number = |text: &str| self.texts.number(text);
         (
             state(asked),
@@ -137,8 +134,8 @@ impl Pairs {
             number(&asked.from),
             number(&asked.to),
             way,
-            number(&by),
-            number(&row),
+            number(&stopped_by.and_then(|row| words.owner(row)).unwrap_or_default()),
+            number(&stopped_by.map(|(_, row)| row.to_string()).unwrap_or_default()),
             decisions.iter().map(|texts| [0, 1, 2, 3].map(|place| number(&texts[place]))).collect(),
         )
     }

@@ -18,7 +18,7 @@ impl Words for Plain {
         course.last().verdict.to_string()
     }
 
-    fn owner(&self, _: RowRef) -> Option<String> {
+    fn owner(&self, _: (&str, RowRef)) -> Option<String> {
         None
     }
 }
@@ -52,8 +52,8 @@ fn page(snapshot: Snapshot) -> (String, Value) {
     let zones = Zones::new("z", Northbound::new(&snapshot, None));
     let snapshots = BTreeMap::from([("z".to_owned(), snapshot)]);
     let report = Report::new("a <b>", (&zones, &snapshots), Vec::new(), Protocol::Icmp, &Plain);
-    let page = report.page();
-    assert_eq!(page, report.page());
+    let page = report.page().unwrap();
+    assert_eq!(page, report.page().unwrap());
     let (_, data) = page.split_once("id=\"data\">").unwrap();
     let data = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
     (page, data)

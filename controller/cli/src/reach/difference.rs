@@ -120,12 +120,12 @@ impl Compared<'_> {
 
     /// The object that stops the packets, or the row. `None`: no row does.
     fn decided_by(&self, change: &Change) -> Option<(Option<String>, String)> {
-        let row = change.stopped_by()?;
+        let stop = change.stopping_row()?;
         let (_, source) = match change.change {
             Changed::Opens => self.before,
             Changed::Closes => self.after,
         };
-        Some((source.owner(row), row.to_string()))
+        Some((source.owner(stop), stop.1.to_string()))
     }
 
     /// Numbers of what differs, in a line.

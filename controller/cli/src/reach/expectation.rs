@@ -67,9 +67,11 @@ pub(super) fn check(
         let checked = expectation.and_then(|one| Ok((one.to_string(), scene.check(&one)?)));
         match checked {
             Ok((expectation, checked)) => {
-                let row = |one: &Violation| one.course.as_ref()?.stopped_by();
-                let name = |row| source.owner(row).unwrap_or_else(|| row.to_string());
-                let deciding = checked.violations.iter().map(|one| row(one).map(name)).collect();
+                let decided_by = |one: &Violation| {
+                    let stop = one.course.as_ref()?.stopping_row()?;
+                    Some(source.owner(stop).unwrap_or_else(|| stop.1.to_string()))
+                };
+                let deciding = checked.violations.iter().map(decided_by).collect();
                 expectations.push(CheckedLine { line: number, expectation, checked, deciding });
             }
             Err(error) => refused.push(format!("{}:{number}: {error}", file.display())),

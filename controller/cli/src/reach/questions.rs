@@ -25,7 +25,7 @@ pub(super) struct NumberedAnswer {
     /// Reason why the question cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
-    /// Whether the destination has to be reached. `None`: the question does not say.
+    /// Whether the destination has to be reached. `None`: the question has no such field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) expected: Option<bool>,
 }

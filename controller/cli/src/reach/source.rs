@@ -195,15 +195,14 @@ impl Source {
         Scene::new(&self.zones, &self.snapshots)
     }
 
-    /// The object for which a row exists. `None`: it names none.
-    pub(crate) fn owner(&self, row: RowRef) -> Option<String> {
-        self.snapshots.values().find_map(|snapshot| {
-            let (id, table) = snapshot.schema().table_by_name(row.table)?;
-            let found = snapshot.row(id, row.uuid)?;
-            let ids = found.get(table.column_id("external_ids")?);
-            let owner = Owner::of("", |key| ids.as_map()?.get_str(key))?;
-            Some(described(&owner))
-        })
+    /// The object for which a row of a zone exists. `None`: it names none.
+    pub(crate) fn owner(&self, (zone, row): (&str, RowRef)) -> Option<String> {
+        let snapshot = self.snapshots.get(zone)?;
+        let (id, table) = snapshot.schema().table_by_name(row.table)?;
+        let found = snapshot.row(id, row.uuid)?;
+        let ids = found.get(table.column_id("external_ids")?);
+        let owner = Owner::of("", |key| ids.as_map()?.get_str(key))?;
+        Some(described(&owner))
     }
 
     /// The database of the zone of a sender.

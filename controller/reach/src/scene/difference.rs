@@ -74,6 +74,11 @@ impl Change {
         self.closed()?.stopped_by()
     }
 
+    /// The zone and row that stop the packet or the reply, likewise.
+    pub fn stopping_row(&self) -> Option<(&str, RowRef)> {
+        self.closed()?.stopping_row()
+    }
+
     /// The packet in the state in which the way is closed. `None`: it cannot be sent there.
     pub fn closed(&self) -> Option<&Course> {
         match self.change {
@@ -210,7 +215,7 @@ impl Difference {
         let mut last = self.changes.iter_mut().rev();
         let same = last.find(|other| {
             (other.change, &other.from, &other.to) == (added.change, &added.from, &added.to)
-                && other.stopped_by() == added.stopped_by()
+                && other.stopping_row() == added.stopping_row()
         });
         match same {
             Some(other) => other.protocols.push(ports),

@@ -178,10 +178,20 @@ impl Course {
 
     /// The row that drops or rejects the packet or its reply. `None`: no row does.
     pub fn stopped_by(&self) -> Option<RowRef> {
-        match self.outcome {
-            Outcome::Stopped => self.last().stopped_by,
-            Outcome::NoReply => self.reply.as_ref()?.answer.stopped_by,
-            _ => None,
+        self.stopping_row().map(|(_, row)| row)
+    }
+
+    /// The zone and row that drop or reject the packet or its reply. Databases of zones may give
+    /// rows of different objects one UUID.
+    pub fn stopping_row(&self) -> Option<(&str, RowRef)> {
+        let answer = match self.outcome {
+            Outcome::Stopped => self.end.as_ref(),
+            Outcome::NoReply => Some(self.reply.as_ref()?),
+            _ => return None,
+        };
+        match answer {
+            Some(ZoneAnswer { zone, answer }) => Some((zone, answer.stopped_by?)),
+            None => Some((&self.zone, self.answer.stopped_by?)),
         }
     }
 

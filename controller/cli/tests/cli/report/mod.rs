@@ -87,6 +87,42 @@ fn a_page_of_two_states_has_their_differences() {
 }
 
 #[test]
+fn the_object_of_a_difference_is_that_of_the_state_in_which_the_way_is_closed() {
+    let folder = ScratchDir::new();
+    let policy = |namespace: &str| {
+        format!(
+            "---\n{{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: deny, namespace: {namespace}}}, \
+             spec: {{podSelector: {{}}, policyTypes: [Ingress]}}}}\n"
+        )
+    };
+    let platform = "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n---\n{apiVersion: k8s.ovn.org/v1, kind: \
+         ClusterUserDefinedNetwork, metadata: {name: net}, spec: {namespaceSelector: {matchLabels: {net: 'yes'}}, \
+         network: {topology: Layer3, layer3: {role: Primary, subnets: [{cidr: 10.10.0.0/16}]}}}}\n";
+    let namespace = |name: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}, labels: {{net: 'yes', \
+             k8s.ovn.org/primary-user-defined-network: ''}}}}}}\n---\n{{apiVersion: v1, kind: Pod, metadata: {{name: p, \
+             namespace: {name}}}, spec: {{nodeName: n1, containers: [{{name: c, image: i}}]}}}}\n"
+        )
+    };
+    let objects = [platform.to_owned(), ["a", "b", "c"].map(namespace).concat()].concat();
+    // The rows of both states have the same UUIDs, for other objects.
+    let before = [objects.clone(), policy("b"), policy("c")].concat();
+    let after = [objects, policy("a"), policy("b"), policy("c")].concat();
+    let [before, after] = [("before.yaml", before), ("after.yaml", after)].map(|(name, text)| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    });
+    let file = folder.path().join("report.html");
+    report_on(&after, &format!("--before {}", before.display()), &file).succeeded();
+    let data = contents(&fs::read_to_string(&file).unwrap());
+    let changes = data["differences"]["changes"].as_array().unwrap();
+    assert!(changes.iter().all(|change| change["to"] == "a/p"), "{changes:?}");
+    assert_eq!(changes[0]["by"], "NetworkPolicies of namespace a");
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_named() {
     let missing = Path::new("/nonexistent/report.html");
     let failed = report_on(&shop(), "", missing);
