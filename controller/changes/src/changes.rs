@@ -48,7 +48,7 @@ pub struct ObjectChange {
     zones: BTreeSet<usize>,
     was_there: bool,
     is_there: bool,
-    /// What its rows say about it.
+    /// Facts from its rows.
     facts: BTreeSet<String>,
     /// Changed rows, which are equal in the zones that have them.
     details: Vec<Detail>,
@@ -118,7 +118,7 @@ impl ObjectChange {
         self.zones.len()
     }
 
-    /// What its rows say about it, such as the addresses of a pod. Empty: nothing.
+    /// Facts from its rows, such as the addresses of a pod. Empty: none.
     pub fn facts(&self) -> String {
         let shown: Vec<&str> = self.facts.iter().take(MAX_ADDRESSES).map(String::as_str).collect();
         match self.facts.len().checked_sub(MAX_ADDRESSES) {
@@ -213,7 +213,7 @@ impl Changes {
             self.objects.entry(object).or_default().is_there = true;
         }
         let sets = HashedNames::new(snapshots);
-        // Rows that change say more than rows that come and go.
+        // Rows that change come before rows that are added or deleted.
         for is_change in [true, false] {
             for (object, change) in objects.iter().zip(changes) {
                 let is_of_kind = (ChangeKind::of(change) == ChangeKind::Change) == is_change;
@@ -336,7 +336,7 @@ fn objects_in(snapshot: &Snapshot, objects: &HashSet<&Object>) -> BTreeSet<Objec
     found
 }
 
-/// What a row says about its object.
+/// Facts about the object of a row.
 fn facts(object: &Object, schema: &TableSchema, row: &Row) -> Vec<String> {
     match (object.kind.as_str(), &*schema.name) {
         ("pod", "Logical_Switch_Port") => texts(schema, row, "addresses")

@@ -6,21 +6,16 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
-use super::cluster_flags::ClusterFlags;
+use super::cluster_args::{Crds, Deploy, Run};
 use super::completions::Completions;
-#[cfg(feature = "kubernetes")]
-use super::deploy_slots::{CLUSTER_PORT, SOCKET_FOLDER, ZONE_PORT};
 use super::diff::Diff;
+use super::explain::args::{EXPLAIN_EXAMPLES, Explain};
 use super::graph::Graph;
 use super::history::History;
 use super::input_flags::InputFlags;
-#[cfg(feature = "kubernetes")]
-use super::keys::Keys;
 #[cfg(feature = "lab")]
 use super::lab::args::Lab;
 use super::lint::args::Lint;
-#[cfg(feature = "kubernetes")]
-use super::names;
 use super::reach::args::Reach;
 use super::report::ReportFlags;
 use super::show::Show;
@@ -29,10 +24,6 @@ use super::snapshot::Snapshot;
 use super::ui::Ui;
 use super::version::Version;
 use super::views::args::{Get, View, WatchRows};
-#[cfg(feature = "kubernetes")]
-use patchbay_crds::{CLUSTER_MANAGER, NAMESPACE};
-#[cfg(feature = "kubernetes")]
-use patchbay_kubernetes::{AdminAddress, AdminAddressError};
 
 /// Width of help texts, in columns.
 const HELP_COLUMNS: usize = 80;
@@ -65,19 +56,29 @@ Exit status:
   0  applied
   1  error, or an object is not accepted";
 
-const EXPLAIN_EXAMPLES: &str = "\
+const REPORT_EXAMPLES: &str = "\
 Examples:
-  patchbay explain cnc shop-and-partner -f manifests/
-      whether the networks of a connect are connected on each node
-  patchbay explain networkpolicy shop/db -f manifests/
-      what a policy selects and allows, and the labels that nothing has
-  patchbay explain pod shop/web -f manifests/ --zone node-1 \\
-      --nb unix:/run/ovn/ovnnb_db.sock
-      also the rows of the pod that the database lacks
+  patchbay report --nb unix:/run/ovn/ovnnb_db.sock -o report.html
+      a page about a running database
+  patchbay report --must-gather must-gather.tar.gz -o report.html
+      a page about all nodes of an archive
+  patchbay report -f manifests/ --before main-manifests/ -o report.html
+      a page about manifests, with the ways that they open or close
 
 Exit status:
-  0  everything is connected or in effect
-  2  something is not, or no network is selected
+  0  the page is written
+  1  error";
+
+#[cfg(feature = "ui")]
+const UI_EXAMPLES: &str = "\
+Examples:
+  patchbay ui --nb unix:/run/ovn/ovnnb_db.sock
+      http://127.0.0.1:7380/ follows the database
+  patchbay ui -f manifests/ --listen 127.0.0.1:0
+      a free port; each save of the manifests changes the page
+
+Exit status:
+  0  ended by a signal
   1  error";
 
 const DIFF_EXAMPLES: &str = "\
@@ -159,9 +160,11 @@ pub(super) enum Command {
     Graph(Box<Graph>),
     /// Write a page about databases or manifests: one file with the topology, who reaches whom, the
     /// connects, findings, and differences from an earlier state.
+    #[command(after_long_help = REPORT_EXAMPLES)]
     Report(Box<ReportFlags>),
     #[cfg(feature = "ui")]
     /// Serve the page of `report` over HTTP, read-only, and follow the database or manifests.
+    #[command(after_long_help = UI_EXAMPLES)]
     Ui(Box<Ui>),
     /// List the transactions of a database file with their times and comments, and the rows that
     /// each of them changed.
@@ -196,110 +199,6 @@ pub(super) enum Command {
     Completions(Completions),
     /// Print the version of the command.
     Version(Version),
-}
-
-#[cfg(feature = "kubernetes")]
-#[derive(Debug, Args)]
-pub(super) struct Crds {
-    /// Resources to print, by kind, plural, singular or short name. Default: cnc, udn and cudn.
-    /// net-attach-def and ipamclaim are for clusters that do not define them.
-    #[arg(value_name = "NAME")]
-    pub(super) names: Vec<String>,
-    /// Also print the admission policies that protect the annotations, the namespace label and the
-    /// ConfigMaps of the zones.
-    #[arg(long)]
-    pub(super) policies: bool,
-    /// The user that the policies allow to write the annotations.
-    #[arg(long, value_name = "USER", default_value = CLUSTER_MANAGER, requires = "policies")]
-    pub(super) manager: String,
-    /// The namespace of the zone controllers, whose account the policies limit.
-    #[arg(
-        long,
-        value_name = "NAMESPACE",
-        default_value = NAMESPACE,
-        value_parser = names::parse_namespace,
-        requires = "policies"
-    )]
-    pub(super) namespace: String,
-}
-
-#[cfg(feature = "kubernetes")]
-#[derive(Debug, Args)]
-#[command(mut_arg("service", |range| range.default_value("10.96.0.0/16").help(
-    "Range of the cluster IPs of services, at most one per IP family"
-)))]
-#[expect(clippy::struct_excessive_bools, reason = "each flag of the command is one")]
-pub(super) struct Deploy {
-    /// The namespace of both controllers, their accounts, reports and leases. It must exist, or be
-    /// created with --create-namespace.
-    #[arg(
-        long,
-        value_name = "NAMESPACE",
-        default_value = NAMESPACE,
-        value_parser = names::parse_namespace
-    )]
-    pub(super) namespace: String,
-    /// Also print the namespace. `kubectl delete -f` deletes it again, with everything in it.
-    #[arg(long)]
-    pub(super) create_namespace: bool,
-    /// Also print the definitions of user-defined networks and of attachment definitions, for clusters
-    /// without OVN-Kubernetes and Multus. `kubectl delete -f` deletes them again, with all networks.
-    #[arg(long)]
-    pub(super) definitions: bool,
-    /// The image of both controllers.
-    #[arg(
-        long,
-        value_name = "IMAGE",
-        default_value = "patchbay:latest",
-        value_parser = names::parse_image
-    )]
-    pub(super) image: String,
-    /// Name of a secret with which the image is pulled. It may be given several times.
-    #[arg(long = "pull-secret", value_name = "NAME", value_parser = names::parse_node_name)]
-    pub(super) pull_secrets: Vec<String>,
-    /// Write the templates and the definition of the Helm chart in `charts/patchbay` into this folder
-    /// instead. The other flags are values of the chart.
-    #[arg(long, value_name = "DIR")]
-    pub(super) chart: Option<PathBuf>,
-    /// Number of cluster managers, of which one is active. Each needs a node of its own.
-    #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(super) replicas: u16,
-    /// Label of the nodes that run cluster managers. It may be given several times.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = names::parse_label)]
-    pub(super) cluster_node_selector: Vec<String>,
-    /// Label of the nodes that run zone controllers. It may be given several times.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = names::parse_label)]
-    pub(super) zone_node_selector: Vec<String>,
-    /// Processor time that a pod of either controller requests.
-    #[arg(long, value_name = "QUANTITY", default_value = "10m", value_parser = names::parse_quantity)]
-    pub(super) cpu_request: String,
-    /// Memory that a pod of either controller requests.
-    #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = names::parse_quantity)]
-    pub(super) memory_request: String,
-    /// Limit of the memory of a cluster manager.
-    #[arg(long, value_name = "QUANTITY", default_value = "1Gi", value_parser = names::parse_quantity)]
-    pub(super) cluster_memory_limit: String,
-    /// Limit of the memory of a zone controller.
-    #[arg(long, value_name = "QUANTITY", default_value = "2Gi", value_parser = names::parse_quantity)]
-    pub(super) zone_memory_limit: String,
-    /// Port of the cluster manager's probes and metrics, on all addresses of its node.
-    #[arg(long, value_name = "PORT", default_value_t = CLUSTER_PORT, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(super) cluster_admin_port: u16,
-    /// Port of the zone controllers' probes and metrics, on all addresses of their nodes.
-    #[arg(long, value_name = "PORT", default_value_t = ZONE_PORT, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(super) zone_admin_port: u16,
-    /// Folder on each node with the socket of the Northbound database, `ovnnb_db.sock`.
-    #[arg(long, value_name = "PATH", default_value = SOCKET_FOLDER, value_parser = names::parse_folder)]
-    pub(super) socket_folder: String,
-    #[command(flatten)]
-    pub(super) cluster: ClusterFlags,
-    /// Former name of `--enable dynamic-udn-allocation`.
-    #[arg(long)]
-    pub(super) dynamic_udn: bool,
-    /// Let both controllers write the user-defined networks themselves, and permit it: see
-    /// `patchbay run --help`. OVN-Kubernetes' own controllers of them must be off.
-    #[arg(long)]
-    pub(super) networks: bool,
 }
 
 #[derive(Debug, Args)]
@@ -372,187 +271,6 @@ pub(super) struct Manifests {
     pub(super) input: InputFlags,
 }
 
-#[derive(Debug, Args)]
-#[command(override_usage = "patchbay explain <KIND> <NAME> [OPTIONS]")]
-pub(super) struct Explain {
-    /// Kind of the object.
-    #[arg(value_enum, value_name = "KIND", ignore_case = true)]
-    pub(super) kind: Explained,
-    /// Name of the object: NAMESPACE/NAME, or NAME if there is only one of it.
-    #[arg(value_name = "NAME")]
-    pub(super) name: String,
-    /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
-    /// Hidden entries of folders and symbolic links to other folders are skipped. Without this
-    /// flag, the objects are read from the cluster.
-    #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
-    pub(super) paths: Vec<PathBuf>,
-    /// Kubeconfig file of the cluster. Default: the configuration that kubectl uses, or in a pod
-    /// its service account.
-    #[cfg(feature = "kubernetes")]
-    #[arg(long, value_name = "FILE", conflicts_with = "paths")]
-    pub(super) kubeconfig: Option<PathBuf>,
-    /// Also read the Northbound database of a zone, and compare its rows with those that the
-    /// object needs: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without this flag, all rows are
-    /// assumed to exist.
-    #[arg(long, value_name = "REMOTE")]
-    pub(super) nb: Option<String>,
-    /// The zone of that database: the name of its node. Required with --nb, unless all nodes have
-    /// one database.
-    #[arg(long, value_name = "NODE", requires = "nb")]
-    pub(super) zone: Option<String>,
-    /// Whether ovn-northd is that of an OVN release. With =false it is one with the changes of
-    /// Kube-OVN, for which each subnet of a VPC gets a route by source to its own gateway.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
-    pub(super) stock_northd: bool,
-    /// Output format.
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
-    pub(super) output: Format,
-    /// The folder in which `apply --state` keeps annotations and status.
-    #[arg(long, value_name = "DIR", requires = "paths")]
-    pub(super) state: Option<PathBuf>,
-    #[command(flatten)]
-    pub(super) input: InputFlags,
-}
-
-/// Kinds of objects that `explain` knows.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(super) enum Explained {
-    /// A ClusterNetworkConnect.
-    #[value(aliases = ["clusternetworkconnect", "clusternetworkconnects"])]
-    Cnc,
-    /// A `UserDefinedNetwork`.
-    #[value(aliases = ["userdefinednetwork", "userdefinednetworks"])]
-    Udn,
-    /// A `ClusterUserDefinedNetwork`.
-    #[value(aliases = ["clusteruserdefinednetwork", "clusteruserdefinednetworks"])]
-    Cudn,
-    /// A pod.
-    #[value(aliases = ["po", "pods"])]
-    Pod,
-    /// A service.
-    #[value(aliases = ["svc", "services"])]
-    Service,
-    /// A `NetworkPolicy`.
-    #[value(aliases = ["netpol", "networkpolicies"])]
-    Networkpolicy,
-    /// An `EgressIP`.
-    #[value(aliases = ["egressips"])]
-    Egressip,
-    /// A Vpc of Kube-OVN.
-    #[value(aliases = ["vpcs"])]
-    Vpc,
-    /// A Subnet of Kube-OVN.
-    #[value(aliases = ["subnets"])]
-    Subnet,
-    /// An `OvnEip`.
-    #[value(aliases = ["oeip", "ovn-eip", "ovn-eips", "ovneip"])]
-    Eip,
-    /// An `OvnSnatRule`.
-    #[value(aliases = ["osnat", "ovn-snat-rule", "ovn-snat-rules", "ovnsnatrule"])]
-    Snat,
-    /// An `OvnDnatRule`.
-    #[value(aliases = ["odnat", "ovn-dnat-rule", "ovn-dnat-rules", "ovndnatrule"])]
-    Dnat,
-    /// An `OvnFip`.
-    #[value(aliases = ["ofip", "ovn-fip", "ovn-fips", "ovnfip"])]
-    Fip,
-    /// A `SwitchLBRule`.
-    #[value(aliases = ["slr", "switch-lb-rule", "switch-lb-rules"])]
-    Switchlbrule,
-    /// A `RouterLBRule`.
-    #[value(aliases = ["rlr", "router-lb-rule", "router-lb-rules"])]
-    Routerlbrule,
-    /// A `SecurityGroup` of Kube-OVN.
-    #[value(aliases = ["sg", "security-group", "security-groups"])]
-    Securitygroup,
-    /// A Vip of Kube-OVN.
-    #[value(aliases = ["vips"])]
-    Vip,
-    /// An `IPPool` of Kube-OVN.
-    #[value(aliases = ["ippools"])]
-    Ippool,
-    /// The IP of a pod's port in a Subnet of Kube-OVN.
-    #[value(aliases = ["ips"])]
-    Ip,
-}
-
-#[cfg(feature = "kubernetes")]
-#[derive(Debug, Args)]
-pub(super) struct Run {
-    /// Kubeconfig file of the API server. Default: the pod's service account and the address in its
-    /// environment.
-    #[arg(long, value_name = "FILE")]
-    pub(super) kubeconfig: Option<PathBuf>,
-    /// Controllers to run in this process. Of all cluster managers of a cluster, only the holder of
-    /// the lease is active.
-    #[arg(long, value_enum, default_value_t = Mode::All)]
-    pub(super) mode: Mode,
-    /// The zone: the name of its node. Required unless the mode is `cluster`.
-    #[arg(
-        long,
-        value_name = "NODE",
-        required_unless_present = "mode",
-        required_if_eq_any([("mode", "zone"), ("mode", "all")]),
-        value_parser = names::parse_node_name
-    )]
-    pub(super) zone: Option<String>,
-    /// The Northbound database of the zone: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT, or several
-    /// remotes, separated by commas.
-    #[arg(long, value_name = "REMOTE", default_value = "unix:/var/run/ovn/ovnnb_db.sock")]
-    pub(super) nb: String,
-    #[command(flatten)]
-    pub(super) keys: Keys,
-    #[command(flatten)]
-    pub(super) cluster: ClusterFlags,
-    /// Former name of `--enable dynamic-udn-allocation`.
-    #[arg(long)]
-    pub(super) dynamic_udn: bool,
-    /// Write the user-defined networks themselves: the cluster manager renders definitions and
-    /// allocates ids, subnets and addresses; the zone controller writes the rows of networks, pods,
-    /// services and policies. OVN-Kubernetes' own controllers of user-defined networks must be off.
-    #[arg(long)]
-    pub(super) networks: bool,
-    /// Serve probes (/livez, /readyz), metrics (/metrics) and the filter of the log (/debug/level) at
-    /// this address: ADDRESS:PORT, or :PORT for all addresses. `0`: they are not served.
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "0",
-        value_parser = AdminPortAt::parse
-    )]
-    pub(super) admin_bind_address: AdminPortAt,
-    /// Format of the log on standard error.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
-    pub(super) log_format: LogFormat,
-    /// Namespace of the leader election lease and of the ConfigMaps with the zones' reports. All
-    /// processes of a cluster need the same namespace. Default: the namespace of the pod; with
-    /// --kubeconfig: ovn-kubernetes.
-    #[arg(
-        long,
-        value_name = "NAMESPACE",
-        alias = "lease-namespace",
-        value_parser = names::parse_namespace
-    )]
-    pub(super) namespace: Option<String>,
-}
-
-/// Whether and where the admin port is served.
-#[cfg(feature = "kubernetes")]
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum AdminPortAt {
-    /// It is not served.
-    Nowhere,
-    /// At this address.
-    Address(AdminAddress),
-}
-
-#[cfg(feature = "kubernetes")]
-impl AdminPortAt {
-    fn parse(text: &str) -> Result<Self, AdminAddressError> {
-        if text == "0" { Ok(Self::Nowhere) } else { text.parse().map(Self::Address) }
-    }
-}
-
 /// Format of the log.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum LogFormat {
@@ -560,18 +278,6 @@ pub(super) enum LogFormat {
     Text,
     /// One JSON object for each line.
     Json,
-}
-
-/// Controllers that a process runs.
-#[cfg(feature = "kubernetes")]
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(super) enum Mode {
-    /// The zone controller: the rows of one zone's Northbound database.
-    Zone,
-    /// The cluster manager: annotations and status of all ClusterNetworkConnects.
-    Cluster,
-    /// The cluster manager and the zone controller.
-    All,
 }
 
 /// Location of the Northbound database.

@@ -75,7 +75,7 @@ struct State {
     snapshot: Snapshot,
 }
 
-/// End of a packet, as far as a search tells ends apart. The later ones are more open.
+/// End of a packet, in the order from closed to open.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum End {
     /// It does not arrive, or gets no reply, or a port does not exist.

@@ -74,7 +74,7 @@ pub(super) fn summaries(changes: &Changes, known: &BTreeMap<Object, String>) -> 
     patchbay_changes::summaries(changes, &Layout { known, paint: &|_, text| text.to_owned() })
 }
 
-/// What the objects of a cluster say about its networks.
+/// Facts about networks from the objects of a cluster.
 pub(super) fn network_descriptions(cluster: &Cluster) -> BTreeMap<Object, String> {
     let networks = cluster.networks();
     let described = networks.iter().map(|network| {

@@ -2,7 +2,7 @@
 
 use patchbay_crds as crd;
 
-use super::args::Crds;
+use super::cluster_args::Crds;
 use super::console::Console;
 use super::failure::Failure;
 

@@ -8,7 +8,7 @@ use std::{fs, io};
 use patchbay_crds as crd;
 use patchbay_resources::manifests::Inventory;
 
-use super::args::Deploy;
+use super::cluster_args::Deploy;
 use super::console::Console;
 use super::deploy_slots::{CHART_NAMESPACE, CLUSTER, NETWORKS, RBAC, Slots, ZONE};
 use super::failure::Failure;

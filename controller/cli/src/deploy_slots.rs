@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use patchbay_crds as crd;
 
-use super::args::Deploy;
+use super::cluster_args::Deploy;
 use super::cluster_flags::ClusterFlags;
 
 /// Accounts and roles.

@@ -1,6 +1,7 @@
 //! `patchbay explain`: for each selected network and node, whether it is connected, and why not; or
 //! what stops an object of a VPC.
 
+pub(crate) mod args;
 mod object;
 mod vpc;
 
@@ -16,12 +17,13 @@ use patchbay_resources::cnc::ClusterNetworkConnect;
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Node as NodeObject, Object as _};
 
-use super::args::{self, Database, Format};
+use super::args::{Database, Format};
 use super::console::Console;
 use super::failure::Failure;
 use super::state::{folder, lock_to_read};
 use super::unreadable::unreadable;
 use super::zones::{now, open_zone, report_objects};
+use args::Explain;
 
 /// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
 /// nodes, so two zones show all problems.
@@ -30,7 +32,7 @@ const PLANNED_ZONES: usize = 2;
 /// Prints the explanation of one object. Returns `true` if all that it selects is connected, or all
 /// that it specifies is in effect.
 pub(super) async fn explain(
-    arguments: &args::Explain,
+    arguments: &Explain,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
     if let Some(kind) = vpc::kind(arguments.kind) {
@@ -41,10 +43,7 @@ pub(super) async fn explain(
     }
     let cluster = read_cluster(arguments, console).await?;
     let has_zones = cluster.settings().databases == Databases::Zone;
-    if let (Some(_), None, true) = (&arguments.nb, &arguments.zone, has_zones) {
-        let message = "--nb needs --zone: the node whose database it is";
-        return Err(Failure::Arguments(message.to_owned()));
-    }
+    require_zone(arguments, &cluster)?;
     report_objects(&cluster, console)?;
     let name = &*arguments.name;
     if let Some(failure) = unreadable(&cluster, &[ClusterNetworkConnect::KIND], name) {
@@ -97,40 +96,55 @@ pub(super) async fn explain(
 }
 
 /// `true` if the rows of a database follow from pods, which are not listed in a cluster.
-fn has_unknown_activity(arguments: &args::Explain, cluster: &Cluster) -> bool {
+fn has_unknown_activity(arguments: &Explain, cluster: &Cluster) -> bool {
     let is_dynamic = cluster.settings().has_feature(Feature::DynamicUdnAllocation);
     arguments.nb.is_some() && arguments.paths.is_empty() && is_dynamic
 }
 
 /// Reads the objects of the manifests, or without manifests those of a running cluster.
-async fn read_cluster(
-    arguments: &args::Explain,
-    console: &mut Console<'_>,
-) -> Result<Cluster, Failure> {
+async fn read_cluster(arguments: &Explain, console: &mut Console<'_>) -> Result<Cluster, Failure> {
     if arguments.paths.is_empty() {
         let inventory = cluster_inventory(arguments).await?;
         let settings = arguments.input.cluster.zone_settings(&inventory)?;
         return Ok(Cluster::observed(inventory, settings, now()));
     }
+    let (inventory, settings) = read_manifests(arguments, console).await?;
+    Ok(Cluster::from_inventory(inventory, settings, now())?)
+}
+
+/// Reads the manifests, with the objects of the state folder and the settings of the cluster.
+async fn read_manifests(
+    arguments: &Explain,
+    console: &mut Console<'_>,
+) -> Result<(Inventory, ClusterSettings), Failure> {
     let state = folder(arguments.state.as_ref(), &arguments.paths)?;
     let _lock = lock_to_read(state.as_ref(), console).await?;
     let max_bytes = arguments.input.manifest_limit.bytes();
     let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
     let settings = arguments.input.cluster.settings(&inventory)?;
-    let settings = ClusterSettings { is_northd_stock: arguments.stock_northd, ..settings };
-    Ok(Cluster::from_inventory(inventory, settings, now())?)
+    Ok((inventory, ClusterSettings { is_northd_stock: arguments.stock_northd, ..settings }))
+}
+
+/// Fails if the database of a zone is named without the zone.
+fn require_zone(arguments: &Explain, cluster: &Cluster) -> Result<(), Failure> {
+    let has_zones = cluster.settings().databases == Databases::Zone;
+    if arguments.nb.is_some() && arguments.zone.is_none() && has_zones {
+        let message = "--nb needs --zone: the node whose database it is";
+        return Err(Failure::Arguments(message.to_owned()));
+    }
+    Ok(())
 }
 
 /// Lists the objects of a running cluster.
 #[cfg(feature = "kubernetes")]
-async fn cluster_inventory(arguments: &args::Explain) -> Result<Inventory, Failure> {
+async fn cluster_inventory(arguments: &Explain) -> Result<Inventory, Failure> {
     let limit = arguments.input.limit.duration();
     crate::api_server::inventory(arguments.kubeconfig.as_deref(), limit).await
 }
 
 /// Fails, because this build has no client of an API server.
 #[cfg(not(feature = "kubernetes"))]
-async fn cluster_inventory(_: &args::Explain) -> Result<Inventory, Failure> {
+async fn cluster_inventory(_: &Explain) -> Result<Inventory, Failure> {
     Err(Failure::Arguments(
         "this build cannot read a cluster because it lacks the feature `kubernetes`; use --filename for manifests"
             .to_owned(),
@@ -138,7 +152,7 @@ async fn cluster_inventory(_: &args::Explain) -> Result<Inventory, Failure> {
 }
 
 /// Returns the zone of `--zone`, or the zones whose plans show all problems.
-fn select_zones(arguments: &args::Explain, cluster: &Cluster) -> Result<Vec<String>, Failure> {
+fn select_zones(arguments: &Explain, cluster: &Cluster) -> Result<Vec<String>, Failure> {
     let nodes = cluster.zones();
     match &arguments.zone {
         None if cluster.settings().databases == Databases::Central => Ok(nodes),

@@ -12,6 +12,8 @@ mod apply_report;
 mod args;
 mod bisect;
 mod changes;
+#[cfg(feature = "kubernetes")]
+mod cluster_args;
 mod cluster_flags;
 mod colours;
 mod completions;

@@ -14,7 +14,8 @@ use patchbay_resources::manifests::Inventory;
 use uuid::Uuid;
 
 use super::api_server::from_file;
-use super::args::{self, AdminPortAt, LogFormat, Mode};
+use super::args::LogFormat;
+use super::cluster_args::{AdminPortAt, Mode, Run};
 use super::console::Console;
 use super::failure::Failure;
 use super::log::LogControl;
@@ -38,7 +39,7 @@ pub(super) fn warn_of_dynamic_udn(is_given: bool, console: &mut Console<'_>) -> 
 
 /// Runs the controllers until Ctrl-C, SIGTERM or a failure.
 pub(super) async fn run(
-    arguments: &args::Run,
+    arguments: &Run,
     log: LogControl,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
@@ -74,7 +75,7 @@ pub(super) async fn run(
     ended.map_err(|error| Failure::Ended(error.to_string()))
 }
 
-fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, Failure> {
+fn config(arguments: &Run, namespace: String) -> Result<ControllerConfig, Failure> {
     let flags = arguments.cluster.with_dynamic_udn(arguments.dynamic_udn);
     let settings = flags.zone_settings(&Inventory::default())?;
     let cluster = (arguments.mode != Mode::Zone).then(|| ClusterManagerConfig {
@@ -99,7 +100,7 @@ fn config(arguments: &args::Run, namespace: String) -> Result<ControllerConfig, 
 }
 
 /// Opens the admin port. `None`: it is not served.
-fn admin_port(arguments: &args::Run, log: LogControl) -> Result<Option<AdminPort>, Failure> {
+fn admin_port(arguments: &Run, log: LogControl) -> Result<Option<AdminPort>, Failure> {
     let AdminPortAt::Address(address) = &arguments.admin_bind_address else {
         return Ok(None);
     };

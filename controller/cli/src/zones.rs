@@ -88,7 +88,7 @@ fn select_zones(arguments: &Manifests, cluster: &Cluster) -> Result<Vec<String>,
     }
 }
 
-/// Fails if a text has the rows of so many zones that nobody reads it, unless that is wanted.
+/// Fails if a text would have the rows of more than ten zones, unless a flag wants them.
 pub(super) fn check_length(arguments: &Manifests, zones: &[String]) -> Result<(), Failure> {
     let is_text = arguments.output == Format::Text;
     if !is_text || arguments.all_zones || zones.len() <= MAX_TEXT_ZONES {

@@ -19,6 +19,7 @@
 //! databases or are computed from the objects alone.
 
 mod explanation;
+mod line;
 mod network;
 mod object;
 mod reasons;

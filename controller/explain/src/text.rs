@@ -3,22 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use patchbay_model::printable::printable;
-
 use super::explanation::{Explanation, NetworkExplanation, NetworkState, NodeExplanation};
+use super::line::line;
 
-/// Maximum length of a line, in bytes.
-const MAX_LINE_BYTES: usize = 2_000;
 /// Maximum number of nodes named for a network: those that are connected, and those that are not
 /// connected for like reasons. The others are counted.
 const MAX_NAMED_NODES: usize = 10;
-
-/// Writes one line, whatever texts from outside are in it.
-macro_rules! line {
-    ($f:expr, $($arguments:tt)+) => {
-        writeln!($f, "{}", printable(&format!($($arguments)+), MAX_LINE_BYTES))
-    };
-}
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -5,21 +5,21 @@ use patchbay_changes::{
 };
 use patchbay_engine::db::Snapshot;
 use patchbay_explain::{ObjectKind, ObjectRow, ObjectView, RowState, explain_object};
-use patchbay_model::{ClusterSettings, Databases};
+use patchbay_model::Databases;
+use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{DryRun, Northbound as _};
 use patchbay_reconcile::zone::ZoneReconciler;
-use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::conversion::network_of_resource;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_schemas::nb;
 
-use super::super::args::{self, Database, Explained, Format};
-use super::super::console::Console;
-use super::super::failure::Failure;
-use super::super::state::{folder, lock_to_read};
-use super::super::unreadable::unreadable;
-use super::super::zones::{now, open_zone, report_objects, row_uuids};
-use super::select_zones;
+use super::args::{Explain, Explained};
+use super::{read_manifests, require_zone, select_zones};
+use crate::args::{Database, Format};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::unreadable::unreadable;
+use crate::zones::{now, open_zone, report_objects, row_uuids};
 
 /// The kind of an object. `None`: it has an explanation of its own.
 pub(super) fn kind(explained: Explained) -> Option<ObjectKind> {
@@ -37,25 +37,16 @@ pub(super) fn kind(explained: Explained) -> Option<ObjectKind> {
 /// Prints the explanation of an object. Returns `true` if everything that it specifies is in effect.
 pub(super) async fn explain(
     kind: ObjectKind,
-    arguments: &args::Explain,
+    arguments: &Explain,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
     if arguments.paths.is_empty() {
         let message = format!("a {} is read from manifests only: use --filename", kind.as_str());
         return Err(Failure::Arguments(message));
     }
-    let state = folder(arguments.state.as_ref(), &arguments.paths)?;
-    let _lock = lock_to_read(state.as_ref(), console).await?;
-    let max_bytes = arguments.input.manifest_limit.bytes();
-    let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
-    let settings = arguments.input.cluster.settings(&inventory)?;
-    let settings = ClusterSettings { is_northd_stock: arguments.stock_northd, ..settings };
+    let (inventory, settings) = read_manifests(arguments, console).await?;
     let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
-    let has_zones = cluster.settings().databases == Databases::Zone;
-    if let (Some(_), None, true) = (&arguments.nb, &arguments.zone, has_zones) {
-        let message = "--nb needs --zone: the node whose database it is";
-        return Err(Failure::Arguments(message.to_owned()));
-    }
+    require_zone(arguments, &cluster)?;
     report_objects(&cluster, console)?;
     let key = find(kind, &arguments.name, &cluster)?;
     let planned = plan(kind, &key, arguments, &cluster, console).await?;
@@ -97,7 +88,7 @@ fn not_found(kind: ObjectKind, name: &str, cluster: &Cluster) -> Failure {
     Failure::NoSuchObject { kind: kind.as_str(), name: name.to_owned(), known }
 }
 
-/// What dry runs in zones say about an object.
+/// Results of dry runs in zones about an object.
 struct Planned {
     object: Object,
     /// The rows of all objects.
@@ -112,7 +103,7 @@ struct Planned {
 async fn plan(
     kind: ObjectKind,
     key: &ObjectKey,
-    arguments: &args::Explain,
+    arguments: &Explain,
     cluster: &Cluster,
     console: &mut Console<'_>,
 ) -> Result<Planned, Failure> {

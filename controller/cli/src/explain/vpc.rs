@@ -4,17 +4,18 @@ use patchbay_explain::{VpcKind, VpcView, explain_vpc};
 use patchbay_lint::{Facts, lint};
 use patchbay_model::vpc::NatKind;
 use patchbay_model::{ClusterSettings, Databases};
+use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{DryRun, Northbound as _};
 use patchbay_reconcile::zone::ZoneReconciler;
-use patchbay_reconcile::{Cluster, load};
 use patchbay_schemas::uuids::UuidSource;
 
-use super::super::args::{self, Database, Explained, Format};
-use super::super::console::Console;
-use super::super::failure::Failure;
-use super::super::state::{folder, lock_to_read};
-use super::super::unreadable::unreadable;
-use super::super::zones::{now, open_zone, report_objects};
+use super::args::{Explain, Explained};
+use super::read_manifests;
+use crate::args::{Database, Format};
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::unreadable::unreadable;
+use crate::zones::{now, open_zone, report_objects};
 
 /// The kind of an object of VPCs. `None`: it is no such object.
 pub(super) fn kind(explained: Explained) -> Option<VpcKind> {
@@ -44,7 +45,7 @@ pub(super) fn kind(explained: Explained) -> Option<VpcKind> {
 /// Prints the explanation of an object. Returns `true` if everything that it specifies is in effect.
 pub(super) async fn explain(
     kind: VpcKind,
-    arguments: &args::Explain,
+    arguments: &Explain,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
     if arguments.paths.is_empty() {
@@ -55,19 +56,11 @@ pub(super) async fn explain(
         let message = format!("--zone {zone}: all nodes have one database for VPCs");
         return Err(Failure::Topology(message));
     }
-    let state = folder(arguments.state.as_ref(), &arguments.paths)?;
-    let _lock = lock_to_read(state.as_ref(), console).await?;
-    let max_bytes = arguments.input.manifest_limit.bytes();
-    let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
-    let settings = arguments.input.cluster.settings(&inventory)?;
+    let (inventory, settings) = read_manifests(arguments, console).await?;
     // The objects that are made for others are not judged.
     let manifests = inventory.clone();
-    let settings = ClusterSettings {
-        databases: Databases::Central,
-        is_northd_stock: arguments.stock_northd,
-        ..settings
-    };
-    let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
+    let central = ClusterSettings { databases: Databases::Central, ..settings };
+    let cluster = Cluster::from_inventory(inventory, central, now())?.with_every_kind();
     report_objects(&cluster, console)?;
     let name = &*arguments.name;
     if let Some(failure) = unreadable(&cluster, &[kind.as_str()], name) {

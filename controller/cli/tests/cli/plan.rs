@@ -1,4 +1,4 @@
-//! `patchbay plan` by object, and what `apply` says that it did.
+//! `patchbay plan` by object, and the last line of `apply`.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -241,7 +241,7 @@ async fn a_process_is_ready_when_it_has_listed_all_objects_and_the_database_answ
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_are_slow_or_send_too_much_stop_nobody() {
+async fn clients_that_are_slow_or_send_too_much_do_not_stop_others() {
     let bed = Testbed::simulated().await;
     let controller = Controller::start(&bed, &["--mode", "cluster"]);
     // More connections than the port serves at a time, each with a request that has no end.

@@ -7,7 +7,7 @@ use patchbay_model::{Requirement, Selector};
 
 use super::MAX_NAMED;
 
-/// Label that every namespace has, and that says no more than its name.
+/// Label that every namespace has, with its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// A selector in the words of kubectl, such as `app=web, tier in (a, b)`. Empty: it selects all.

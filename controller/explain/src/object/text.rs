@@ -2,21 +2,11 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use patchbay_model::printable::printable;
-
 use super::{ObjectExplanation, ObjectRow, ObjectState, RowState};
+use crate::line::line;
 
-/// Maximum length of a line, in bytes.
-const MAX_LINE_BYTES: usize = 2_000;
 /// Maximum number of rows in the text. The others are counted.
 const MAX_ROWS: usize = 40;
-
-/// Writes one line, whatever texts from outside are in it.
-macro_rules! line {
-    ($f:expr, $($arguments:tt)+) => {
-        writeln!($f, "{}", printable(&format!($($arguments)+), MAX_LINE_BYTES))
-    };
-}
 
 impl Display for ObjectExplanation {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

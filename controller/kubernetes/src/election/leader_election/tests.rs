@@ -45,7 +45,7 @@ async fn requests_wait_for_as_long_as_the_api_server_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_renewal_is_one_write_until_somebody_else_changes_the_lease() {
+async fn a_renewal_is_one_write_until_another_client_changes_the_lease() {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let (seen, version) = (requests.clone(), Arc::new(Mutex::new(1)));
     let stored = version.clone();
