@@ -19,16 +19,29 @@ pub(super) async fn inventory(
     kubeconfig: Option<&Path>,
     silence_limit: Duration,
 ) -> Result<Inventory, Failure> {
-    let mut config = match kubeconfig {
-        Some(file) => from_file(file).await?,
-        None => ClientConfig::infer()
-            .await
-            .map_err(|error| Failure::Cluster(format!("{error}; use --filename for manifests")))?,
+    let hint = |failure| match failure {
+        Failure::Cluster(reason) if kubeconfig.is_none() => {
+            Failure::Cluster(format!("{reason}; use --filename for manifests"))
+        }
+        other => other,
     };
+    let mut config = client_config(kubeconfig).await.map_err(hint)?;
     config.read_timeout = Some(silence_limit);
     let failed = |error: &dyn std::fmt::Display| Failure::Cluster(error.to_string());
     let client = client(config).map_err(|error| failed(&error))?;
     list_inventory(&client).await.map_err(|error| failed(&error))
+}
+
+/// The configuration of a client: that of a file, or the one that kubectl uses, or in a pod that of
+/// its service account.
+///
+/// # Errors
+/// There is no configuration, or it cannot be read.
+pub(super) async fn client_config(kubeconfig: Option<&Path>) -> Result<ClientConfig, Failure> {
+    match kubeconfig {
+        Some(file) => from_file(file).await,
+        None => ClientConfig::infer().await.map_err(|error| Failure::Cluster(error.to_string())),
+    }
 }
 
 /// Reads the configuration of a client from a kubeconfig file.

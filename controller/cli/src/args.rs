@@ -6,6 +6,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::bisect::Bisect;
 #[cfg(feature = "kubernetes")]
+use super::check::args::{CHECK_EXAMPLES, Check};
+#[cfg(feature = "kubernetes")]
 use super::cluster_args::{Crds, Deploy, Run};
 use super::completions::Completions;
 use super::diff::Diff;
@@ -186,6 +188,11 @@ pub(super) enum Command {
     /// Exit status of --check: 0 packets do what the manifests promise, 2 they do not, 1 error;
     /// with --strict 1, too, if an object is not accepted or not connected.
     Lab(Box<Lab>),
+    #[cfg(feature = "kubernetes")]
+    /// Check whether a cluster is ready for an installation (--pre), or whether an installation works:
+    /// ok, or what to do.
+    #[command(after_long_help = CHECK_EXAMPLES)]
+    Check(Box<Check>),
     #[cfg(feature = "kubernetes")]
     /// Run the controller on a Kubernetes API until Ctrl-C or SIGTERM.
     Run(Run),

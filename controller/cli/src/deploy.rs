@@ -26,10 +26,19 @@ const MADE: &str = "# Made by \"patchbay deploy --chart\", of controller/deploy.
 
 /// Prints the definitions, the admission policies and the manifests, after the namespace.
 pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<(), Failure> {
-    let Deploy { namespace, create_namespace, definitions, networks, dynamic_udn, .. } = arguments;
     if let Some(folder) = &arguments.chart {
         return Ok(write_chart(folder)?);
     }
+    let text = manifests(arguments, console)?;
+    Ok(console.output.write_all(text.as_bytes())?)
+}
+
+/// The definitions, the admission policies and the manifests, after the namespace.
+///
+/// # Errors
+/// The controllers would refuse the settings.
+pub(super) fn manifests(arguments: &Deploy, console: &mut Console<'_>) -> Result<String, Failure> {
+    let Deploy { namespace, create_namespace, definitions, networks, dynamic_udn, .. } = arguments;
     warn_of_dynamic_udn(*dynamic_udn, console)?;
     let cluster = arguments.cluster.with_dynamic_udn(*dynamic_udn);
     // Settings that the controllers would refuse are refused here.
@@ -37,20 +46,19 @@ pub(super) fn deploy(arguments: &Deploy, console: &mut Console<'_>) -> Result<()
     let policies = crd::policies(&crd::cluster_manager_in(namespace), namespace);
     let others = OTHER_DEFINITIONS.into_iter().filter(|_| *definitions);
     let names: Vec<String> = [CONNECTS].into_iter().chain(others).map(str::to_owned).collect();
+    let mut text = String::new();
     if *create_namespace {
         let name = |namespace| format!("  name: {namespace}\n");
-        let text = NAMESPACE.replace(&name(crd::NAMESPACE), &name(namespace));
-        console.output.write_all(text.as_bytes())?;
+        text.push_str(&NAMESPACE.replace(&name(crd::NAMESPACE), &name(namespace)));
     }
-    let definitions = crd::manifests(&names, &policies)?;
-    console.output.write_all(definitions.as_bytes())?;
+    text.push_str(&crd::manifests(&names, &policies)?);
     let slots = Slots::of(arguments, &cluster);
     let roles = networks.then_some(NETWORKS);
     for manifest in [RBAC, CLUSTER, ZONE].into_iter().chain(roles) {
-        console.output.write_all(b"---\n")?;
-        console.output.write_all(slots.fill(manifest).as_bytes())?;
+        text.push_str("---\n");
+        text.push_str(&slots.fill(manifest));
     }
-    Ok(())
+    Ok(text)
 }
 
 /// Writes what the Helm chart has in common with the manifests: definition, policies, roles and pods.

@@ -74,6 +74,8 @@ fn format_of(command: Option<&Command>) -> LogFormat {
 fn ends_by_itself(command: &Command) -> bool {
     match command {
         Command::Apply(arguments) => !arguments.watch,
+        #[cfg(feature = "kubernetes")]
+        Command::Check(_) => true,
         Command::Plan(_)
         | Command::Explain(_)
         | Command::Reach(_)

@@ -13,6 +13,8 @@ mod args;
 mod bisect;
 mod changes;
 #[cfg(feature = "kubernetes")]
+mod check;
+#[cfg(feature = "kubernetes")]
 mod cluster_args;
 mod cluster_flags;
 mod colours;
@@ -103,6 +105,10 @@ const EXIT_NOT_CONNECTED: u8 = 2;
 /// Exit status of `lint` if there are errors.
 const EXIT_FINDINGS: u8 = 2;
 
+/// Exit status of `check` if a check has failed.
+#[cfg(feature = "kubernetes")]
+const EXIT_FAILED_CHECK: u8 = 2;
+
 /// Exit status of `reach` if the packet or the reply does not arrive.
 const EXIT_STOPPED: u8 = 2;
 
@@ -182,6 +188,11 @@ fn execute(
             Command::Explain(arguments) => {
                 let is_connected = Box::pin(explain::explain(&arguments, console)).await?;
                 return Ok(ExitCode::from(if is_connected { 0 } else { EXIT_NOT_CONNECTED }));
+            }
+            #[cfg(feature = "kubernetes")]
+            Command::Check(arguments) => {
+                let is_fine = Box::pin(check::check(&arguments, console)).await?;
+                return Ok(ExitCode::from(if is_fine { 0 } else { EXIT_FAILED_CHECK }));
             }
             #[cfg(feature = "kubernetes")]
             Command::Run(arguments) => run::run(&arguments, log, console).await,

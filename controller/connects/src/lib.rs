@@ -39,4 +39,5 @@ pub use report::{
     ConnectReport, ConnectedNetwork, HeldReason, NetworkSkip, NodeSkip, Notice, SkippedNetwork,
     SkippedNode,
 };
+pub use schema_facts::{has_pass_action, version_without_remote_ports};
 pub use zone_summary::ZoneSummary;

@@ -10,7 +10,7 @@ use patchbay_schemas::typed::TableRow;
 const REMOTE_ROUTER_PORTS: (u32, u32) = (7, 11);
 
 /// Version of the schema if OVN has no remote router ports with it. `None`: OVN has them.
-pub(super) fn version_without_remote_ports(schema: &DatabaseSchema) -> Option<&str> {
+pub fn version_without_remote_ports(schema: &DatabaseSchema) -> Option<&str> {
     let version = &schema.version;
     let mut numbers = version.split('.').map(str::parse::<u32>);
     let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
@@ -20,7 +20,7 @@ pub(super) fn version_without_remote_ports(schema: &DatabaseSchema) -> Option<&s
 }
 
 /// `true` if the schema allows the ACL action `pass`.
-pub(super) fn has_pass_action(schema: &DatabaseSchema) -> bool {
+pub fn has_pass_action(schema: &DatabaseSchema) -> bool {
     let Some((_, table)) = schema.table_by_name(Acl::TABLE) else {
         return false;
     };

@@ -11,23 +11,13 @@ use patchbay_resources::manifests::{
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{Namespace, Node, Service};
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
-use serde_json::Value;
 use thiserror::Error;
 
-use crate::api::api_error;
+use crate::api::list_all::list_all;
 use crate::api::requests::Api;
-use crate::api::tolerant_object::TolerantObject;
+use crate::api::tolerant_object::{TolerantObject, UndecodableObject};
 use crate::watch::kept_fields::{keep_all, without_node_details};
-use crate::watch::list_pages::{ListProgress, first_page, next_page, shrink_page};
 use crate::watch::watch_error::WatchError;
-
-/// Attempts per page, if the API server asks to wait.
-const MAX_PAGE_ATTEMPTS: usize = 5;
-
-/// Attempts to list a kind, if the API server forgets the version of the list meanwhile.
-const MAX_LISTS: usize = 5;
-/// HTTP code of a version that the API server has forgotten.
-const FORGOTTEN: u16 = 410;
 
 /// A list failed.
 #[derive(Debug, Error)]
@@ -65,7 +55,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
     remove_unused: fn(&mut K),
 ) -> Result<(), ListError> {
     let kind = K::KIND.to_owned();
-    let mut add = |object: Value| match TolerantObject::<K>::of(object).0 {
+    let mut add = |decoded: Result<K, UndecodableObject>| match decoded {
         Ok(mut object) => {
             object.meta_mut().managed_fields = None;
             remove_unused(&mut object);
@@ -91,7 +81,8 @@ async fn list<K: InventoryKind + Clone + Debug>(
             });
         }
     };
-    match list_all(&Api::all::<K>(client.clone())).await {
+    let api = Api::all::<K>(client.clone());
+    match list_all(&api, "", |object| TolerantObject::<K>::of(object).0).await {
         Ok(objects) => {
             objects.into_iter().for_each(&mut add);
             Ok(())
@@ -104,47 +95,5 @@ async fn list<K: InventoryKind + Clone + Debug>(
             Ok(())
         }
         Err(source) => Err(ListError { kind, source }),
-    }
-}
-
-/// Lists all objects, page by page. A list whose later pages the API server has forgotten (410)
-/// begins again.
-async fn list_all(api: &Api) -> Result<Vec<Value>, WatchError> {
-    let mut lists = 0;
-    loop {
-        lists += 1;
-        match list_once(api).await {
-            Err(error) if error.code() == Some(FORGOTTEN) && lists < MAX_LISTS => {}
-            listed => return listed,
-        }
-    }
-}
-
-async fn list_once(api: &Api) -> Result<Vec<Value>, WatchError> {
-    let mut page = first_page("");
-    let mut progress = ListProgress::default();
-    let (mut objects, mut attempts) = (Vec::new(), 0);
-    loop {
-        attempts += 1;
-        let (listed, bytes) = match api.list(&page).await {
-            Ok(listed) => listed,
-            Err(error) => {
-                let wait = api_error::retry_after(&error);
-                let error = WatchError::Request(error);
-                match wait {
-                    Some(wait) if attempts < MAX_PAGE_ATTEMPTS => tokio::time::sleep(wait).await,
-                    _ if shrink_page(&mut page, &error) => {}
-                    _ => return Err(error),
-                }
-                continue;
-            }
-        };
-        progress.note(&listed)?;
-        let size = (listed.items.len(), bytes);
-        objects.extend(listed.items);
-        attempts = 0;
-        if !next_page(&mut page, &listed.metadata, size)? {
-            return Ok(objects);
-        }
     }
 }

@@ -67,6 +67,7 @@
 
 mod admin;
 mod api;
+mod check;
 mod config;
 mod debounce;
 mod election;
@@ -84,6 +85,9 @@ pub use admin::{
     AdminAddress, AdminAddressError, AdminPort, AdminPortError, LogFilter, LogFilterError,
 };
 pub use api::client::client;
+pub use check::{
+    Check, CheckConfig, CheckGroup, ClusterChecks, Definition, Right, Verdict, check_cluster,
+};
 pub use config::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig,
     ZoneLeaseTiming,

@@ -159,6 +159,7 @@ impl Compared<'_> {
                     packet(change.before.as_ref()),
                     packet(change.after.as_ref())
                 )),
+                skipped: None,
                 location: None,
             }
         });
@@ -171,6 +172,7 @@ impl Compared<'_> {
                 rule,
                 name: name.clone(),
                 failure: Some(reason.to_owned()),
+                skipped: None,
                 location: None,
             })
         });
@@ -180,6 +182,7 @@ impl Compared<'_> {
                 rule: "same-ways",
                 name: format!("{} and {} have the same ways", self.before.0, self.after.0),
                 failure: None,
+                skipped: None,
                 location: None,
             });
         }

@@ -14,36 +14,45 @@ const SARIF_SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 const SARIF_VERSION: &str = "2.1.0";
 
 /// Result of a check.
-pub(super) struct Case {
+pub(crate) struct Case {
     /// Kind of the check, in lower case with hyphens.
-    pub(super) rule: &'static str,
-    pub(super) name: String,
+    pub(crate) rule: &'static str,
+    pub(crate) name: String,
     /// Why the check fails. `None`: it passes.
-    pub(super) failure: Option<String>,
-    pub(super) location: Option<Location>,
+    pub(crate) failure: Option<String>,
+    /// Why the check was not made. `None`: it was.
+    pub(crate) skipped: Option<String>,
+    pub(crate) location: Option<Location>,
 }
 
 /// Line of a file.
-pub(super) struct Location {
-    pub(super) file: String,
+pub(crate) struct Location {
+    pub(crate) file: String,
     /// Number of the line, from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
 }
 
 /// Writes a test suite of `JUnit`.
-pub(super) fn write_junit(output: &mut dyn Write, suite: &str, cases: &[Case]) -> io::Result<()> {
+pub(crate) fn write_junit(output: &mut dyn Write, suite: &str, cases: &[Case]) -> io::Result<()> {
     let failures = cases.iter().filter(|case| case.failure.is_some()).count();
     writeln!(output, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     let (suite, count) = (attribute(suite), cases.len());
-    writeln!(output, "<testsuite name=\"{suite}\" tests=\"{count}\" failures=\"{failures}\">")?;
+    let skipped = cases.iter().filter(|case| case.skipped.is_some()).count();
+    write!(output, "<testsuite name=\"{suite}\" tests=\"{count}\" failures=\"{failures}\"")?;
+    if skipped > 0 {
+        write!(output, " skipped=\"{skipped}\"")?;
+    }
+    writeln!(output, ">")?;
     for case in cases {
         let name = attribute(&case.name);
         write!(output, "  <testcase classname=\"{}\" name=\"{name}\"", case.rule)?;
-        match &case.failure {
+        let failed = case.failure.as_ref().map(|message| ("failure", message));
+        let skipped = case.skipped.as_ref().map(|message| ("skipped", message));
+        match failed.or(skipped) {
             None => writeln!(output, "/>")?,
-            Some(failure) => {
-                let message = attribute(failure);
-                writeln!(output, "><failure message=\"{message}\"/></testcase>")?;
+            Some((element, message)) => {
+                let message = attribute(message);
+                writeln!(output, "><{element} message=\"{message}\"/></testcase>")?;
             }
         }
     }

@@ -127,6 +127,7 @@ fn cases(expectations: &[CheckedLine], file: &str) -> Vec<Case> {
         rule: "expectation",
         name: one.expectation.clone(),
         failure: one.checked.violations.first().map(|violation| one.reason(violation, 0)),
+        skipped: None,
         location: Some(Location { file: file.to_owned(), line: one.line }),
     });
     cases.collect()

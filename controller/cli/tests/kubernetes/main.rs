@@ -15,6 +15,8 @@ mod api_server;
 mod apiserver;
 mod chart;
 mod chart_installation;
+mod check;
+mod check_installation;
 mod cluster_manager;
 mod command;
 #[path = "../support/control_plane.rs"]

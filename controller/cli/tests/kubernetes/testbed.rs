@@ -184,7 +184,7 @@ impl Testbed {
     }
 
     /// Creates missing resource definitions, as `patchbay crds` prints them.
-    async fn define_resources(&self) {
+    pub(crate) async fn define_resources(&self) {
         let api = Api::<CustomResourceDefinition>::all(self.client.clone());
         let definitions = [
             crd::cluster_network_connect(),

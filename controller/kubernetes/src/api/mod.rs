@@ -4,6 +4,7 @@ pub(crate) mod api_error;
 pub(crate) mod api_object;
 pub(crate) mod client;
 pub(crate) mod credential_files;
+pub(crate) mod list_all;
 pub(crate) mod requests;
 pub(crate) mod response_limit;
 pub(crate) mod tolerant_object;

@@ -51,7 +51,12 @@ impl Api {
 
     fn new<K: Object>(client: Client, namespace: &str) -> Self {
         let root = if K::GROUP.is_empty() { "api" } else { "apis" };
-        Self { client, path: format!("/{root}/{}/{namespace}{}", K::api_version(), K::PLURAL) }
+        Self::at(client, &format!("/{root}/{}/{namespace}{}", K::api_version(), K::PLURAL))
+    }
+
+    /// The objects at a path.
+    pub(crate) fn at(client: Client, path: &str) -> Self {
+        Self { client, path: path.to_owned() }
     }
 
     fn request(&self) -> Request {

@@ -88,6 +88,11 @@ impl ConnectSummary {
         }
     }
 
+    /// `true` if the report is about the present version of the object.
+    pub(crate) fn is_about(&self, connect: &ObjectMeta) -> bool {
+        self.uid == connect.uid && self.revision == Some(ConnectRevision::of(connect))
+    }
+
     /// Declares that the report also holds for the current version, and for these inputs.
     pub(crate) fn renew(&mut self, seen: &ObjectMeta, inputs: &InputDigest) {
         self.uid.clone_from(&seen.uid);

@@ -8,7 +8,9 @@ use futures_util::TryStreamExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, RETRY_AFTER};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER,
+};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -58,7 +60,8 @@ async fn serve(
         claims: claims(&head.headers),
         body: body.map(|body| body.to_bytes().to_vec()).unwrap_or_default(),
     };
-    Ok(match answer(&shared, &call) {
+    let date = shared.lock().date.clone();
+    let mut response = match answer(&shared, &call) {
         Ok(Answer::Object(code, object)) => json(code, None, &object),
         Ok(Answer::Watch(subscription)) => {
             let lines = lines(shared, subscription).map_ok(|line| Frame::data(Bytes::from(line)));
@@ -90,7 +93,11 @@ async fn serve(
             Response::new(content.boxed_unsync())
         }
         Err(failure) => json(failure.code, failure.retry_after, &failure.status()),
-    })
+    };
+    if let Some(date) = date {
+        response.headers_mut().insert(DATE, date.parse().unwrap());
+    }
+    Ok(response)
 }
 
 /// Claims of the token of an impersonated user, by name.

@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hyper::header::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use rbac::Rules;
@@ -157,12 +158,20 @@ struct State {
     /// Reject watches of forgotten history at their start. Real servers mostly report that within
     /// the watch.
     gone_at_start: bool,
+    /// Answer to `/version`.
+    version: Value,
+    /// The header `Date` of all answers. `None`: the present time.
+    date: Option<String>,
 }
 
 impl ApiServer {
     pub(crate) async fn start() -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State { rules: Rules::deployed(), ..State::default() }),
+            state: Mutex::new(State {
+                rules: Rules::deployed(),
+                version: json!({"major": "1", "minor": "36", "gitVersion": "v1.36.3"}),
+                ..State::default()
+            }),
             ticks: tokio::sync::watch::Sender::new(0),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -219,6 +228,13 @@ impl ApiServer {
 
     pub(crate) fn fail(&self, fault: Fault) {
         self.shared.lock().faults.push(fault);
+    }
+
+    /// Sets the answer to `/version`, and the header `Date` of all answers.
+    pub(crate) fn greet(&self, version: Value, date: Option<String>) {
+        let mut state = self.shared.lock();
+        state.version = version;
+        state.date = date;
     }
 
     /// Ends the injected faults.

@@ -102,6 +102,24 @@ impl Rules {
 }
 
 impl Rules {
+    /// `true` if an account has a right, of the attributes of a review.
+    pub(super) fn grant(&self, account: &str, attributes: &Value) -> bool {
+        let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
+        let resource = match &*text("subresource") {
+            "" => text("resource"),
+            part => format!("{}/{part}", text("resource")),
+        };
+        self.0.iter().any(|rule| {
+            let in_namespace = |namespace: &String| *namespace == text("namespace");
+            rule.accounts.iter().any(|one| one == account)
+                && rule.namespace.as_ref().is_none_or(in_namespace)
+                && rule.groups.contains(&text("group"))
+                && rule.resources.contains(&resource)
+                && (rule.names.is_empty() || rule.names.contains(&text("name")))
+                && rule.verbs.contains(&text("verb"))
+        })
+    }
+
     /// Permissions of an account that no request has used, as `<verb> <resource>`.
     pub(super) fn unused(&self, account: &str, requests: &[Request]) -> Vec<String> {
         let calls = requests.iter().filter_map(|request| {

@@ -14,6 +14,9 @@ use super::storage::{Key, Storage};
 use super::watch::Subscription;
 use super::{Reply, Request, Shared};
 
+/// Path of questions about rights.
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
 /// A decoded request.
 #[derive(Debug, Default)]
 pub(super) struct Call {
@@ -146,7 +149,11 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
     });
     let mut serve = || {
         let state = &mut *state;
-        admitted(&state.rules, &mut state.storage, call)
+        match &*call.path {
+            "/version" => Ok(Answer::Object(200, state.version.clone())),
+            REVIEWS => review(&state.rules, call),
+            _ => admitted(&state.rules, &mut state.storage, call),
+        }
     };
     let answer = match reply {
         None => match serve() {
@@ -190,6 +197,15 @@ pub(super) fn answer(shared: &Shared, call: &Call) -> Result<Answer, Failure> {
         shared.tick();
     }
     answer
+}
+
+/// Answers whether the user has a right.
+fn review(rules: &Rules, call: &Call) -> Result<Answer, Failure> {
+    let mut review = body(call)?;
+    let attributes = &review["spec"]["resourceAttributes"];
+    let allowed = call.user.is_empty() || rules.grant(&call.user, attributes);
+    review["status"] = json!({"allowed": allowed});
+    Ok(Answer::Object(201, review))
 }
 
 /// Serves a request as the first of its users whom roles and admission policies allow it.

@@ -24,7 +24,7 @@ const fn resource(
 
 const OVN: &str = "k8s.ovn.org";
 
-static RESOURCES: [Resource; 20] = [
+static RESOURCES: [Resource; 24] = [
     resource("networking.k8s.io", "networkpolicies", "NetworkPolicy", true, false),
     Resource {
         version: "v1beta1",
@@ -52,6 +52,22 @@ static RESOURCES: [Resource; 20] = [
         true,
     ),
     resource("events.k8s.io", "events", "Event", true, false),
+    resource("apps", "deployments", "Deployment", true, true),
+    resource("apps", "daemonsets", "DaemonSet", true, true),
+    resource(
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicy",
+        false,
+        true,
+    ),
+    resource(
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+        "ValidatingAdmissionPolicyBinding",
+        false,
+        false,
+    ),
     resource(OVN, "clusternetworkconnects", "ClusterNetworkConnect", false, true),
     resource(OVN, "clusteruserdefinednetworks", "ClusterUserDefinedNetwork", false, true),
     resource(OVN, "egressips", "EgressIP", false, false),
