@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::api::list_all::list_all;
 use crate::api::requests::Api;
-use crate::api::tolerant_object::{TolerantObject, UndecodableObject};
+use crate::api::tolerant_object::TolerantObject;
 use crate::watch::kept_fields::{keep_all, without_node_details};
 use crate::watch::watch_error::WatchError;
 
@@ -55,7 +55,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
     remove_unused: fn(&mut K),
 ) -> Result<(), ListError> {
     let kind = K::KIND.to_owned();
-    let mut add = |decoded: Result<K, UndecodableObject>| match decoded {
+    let mut add = |decoded: TolerantObject<K>| match decoded.0 {
         Ok(mut object) => {
             object.meta_mut().managed_fields = None;
             remove_unused(&mut object);
@@ -82,7 +82,7 @@ async fn list<K: InventoryKind + Clone + Debug>(
         }
     };
     let api = Api::all::<K>(client.clone());
-    match list_all(&api, "", |object| TolerantObject::<K>::of(object).0).await {
+    match list_all(&api, "", TolerantObject::<K>::of).await {
         Ok(objects) => {
             objects.into_iter().for_each(&mut add);
             Ok(())

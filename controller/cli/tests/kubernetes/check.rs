@@ -19,7 +19,7 @@ const NODE: &str = "ovn-worker";
 pub(crate) struct Checked {
     pub(crate) bed: Testbed,
     config: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// Results by group and name, with the exit status.
@@ -38,7 +38,12 @@ impl Checked {
     pub(crate) fn on(bed: Testbed) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = kubeconfig(folder.path(), &bed.api().url());
-        Self { bed, config, _folder: folder }
+        Self { bed, config, folder }
+    }
+
+    /// The kubeconfig.
+    pub(crate) fn config(&self) -> &Path {
+        &self.config
     }
 
     /// Sends a request to the server, which must succeed.
@@ -203,7 +208,7 @@ async fn versions_and_clocks_are_compared() {
 async fn missing_rights_are_listed() {
     let mut checked = Checked::new().await;
     checked.config =
-        kubeconfig_as("patchbay-cluster", checked._folder.path(), &checked.bed.api().url());
+        kubeconfig_as("patchbay-cluster", checked.folder.path(), &checked.bed.api().url());
     let results = checked.check(&["--pre", "--networks"]).await;
     results.expect("rights/install", "failed", "create clusterroles.rbac.authorization.k8s.io");
     results.expect("rights/grant", "failed", "create configmaps in default");

@@ -12,7 +12,7 @@ use serde::Deserialize as _;
 use crate::check::CheckConfig;
 use crate::check::objects::{
     ConnectFacts, Controller, LeaseFacts, NodeFacts, PodFacts, Writer, configuration, connect,
-    controller, lease_of, lease_of_value, name_of, node, pod, report, workload,
+    controller, lease_of, listed_lease, name_of, node, pod, report, workload,
 };
 use crate::check::reader::{Answer, Greeting, NoAnswer, Reader};
 use crate::check::rights::Right;
@@ -83,16 +83,16 @@ impl Facts {
             definitions(reader, config),
             writers(reader),
             reader.list("/api/v1/nodes", "", node),
-            reader.list(&leases, &managers, lease_of_value),
+            reader.list(&leases, &managers, listed_lease),
             reader.get(&lease, lease_of),
-            reader.list(&zone_leases, SELECTOR, lease_of_value),
+            reader.list(&zone_leases, SELECTOR, listed_lease),
             async {
                 tokio::join!(
                     reader.get(&deployment, controller),
                     reader.get(&daemon_set, controller),
                     reader.list(&pods, "app=patchbay-cluster", pod),
                     reader.list(&pods, "app=patchbay-zone", pod),
-                    reader.list(POLICIES, "", |policy| name_of(&policy)),
+                    reader.list(POLICIES, "", name_of),
                     reader.list(CONNECTS, "", connect),
                     reader.list(&reports, SELECTOR, report),
                 )
@@ -213,8 +213,8 @@ async fn writers(reader: &Reader) -> Answer<Vec<Writer>> {
     let (deployments, daemon_sets) = (format!("{APPS}/deployments"), format!("{APPS}/daemonsets"));
     let files = CONFIGURATIONS.iter().map(|path| reader.get(path, configuration));
     let (deployments, daemon_sets, files) = tokio::join!(
-        reader.list(&deployments, "", |object| workload("Deployment", &object)),
-        reader.list(&daemon_sets, "", |object| workload("DaemonSet", &object)),
+        reader.list(&deployments, "", |object| workload("Deployment", object)),
+        reader.list(&daemon_sets, "", |object| workload("DaemonSet", object)),
         join_all(files),
     );
     let mut writers = deployments?;

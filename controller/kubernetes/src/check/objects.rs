@@ -154,11 +154,11 @@ pub(crate) fn configuration(object: &Value) -> Writer {
     }
 }
 
-pub(crate) fn node(object: Value) -> Option<NodeFacts> {
+pub(crate) fn node(object: &Value) -> Option<NodeFacts> {
     let annotations = &object["metadata"]["annotations"];
     let value = |key: &str| annotations[key].as_str().filter(|value| !value.is_empty());
     Some(NodeFacts {
-        name: name_of(&object)?,
+        name: name_of(object)?,
         id: value(NODE_ID).map(str::to_owned),
         zone: value(ZONE_NAME).map(str::to_owned),
         has_chassis: value(NODE_CHASSIS_ID).is_some(),
@@ -166,9 +166,9 @@ pub(crate) fn node(object: Value) -> Option<NodeFacts> {
     })
 }
 
-pub(crate) fn lease_of_value(object: Value) -> Option<LeaseFacts> {
-    name_of(&object)?;
-    Some(lease_of(&object))
+pub(crate) fn listed_lease(object: &Value) -> Option<LeaseFacts> {
+    name_of(object)?;
+    Some(lease_of(object))
 }
 
 pub(crate) fn lease_of(object: &Value) -> LeaseFacts {
@@ -205,7 +205,7 @@ pub(crate) fn controller(object: &Value) -> Controller {
     }
 }
 
-pub(crate) fn pod(object: Value) -> Option<PodFacts> {
+pub(crate) fn pod(object: &Value) -> Option<PodFacts> {
     let status = &object["status"];
     let containers: Vec<&Value> =
         status["containerStatuses"].as_array().into_iter().flatten().collect();
@@ -213,14 +213,14 @@ pub(crate) fn pod(object: Value) -> Option<PodFacts> {
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     let is_ready = conditions.any(|one| one["type"] == "Ready" && one["status"] == "True");
     Some(PodFacts {
-        name: name_of(&object)?,
+        name: name_of(object)?,
         node: text(&object["spec"]["nodeName"]).to_owned(),
         is_ready,
         reason: waiting.or(status["phase"].as_str()).unwrap_or("unknown").to_owned(),
     })
 }
 
-pub(crate) fn connect(object: Value) -> Option<ConnectFacts> {
+pub(crate) fn connect(object: &Value) -> Option<ConnectFacts> {
     let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     let conditions = conditions.map(|one| {
         let field = |name: &str| text(&one[name]).to_owned();
@@ -232,16 +232,16 @@ pub(crate) fn connect(object: Value) -> Option<ConnectFacts> {
         (field("type"), condition)
     });
     Some(ConnectFacts {
-        name: name_of(&object)?,
+        name: name_of(object)?,
         metadata: ObjectMeta {
             generation: object["metadata"]["generation"].as_i64(),
-            ..identity_of(&object)
+            ..identity_of(object)
         },
         conditions: conditions.collect(),
     })
 }
 
-pub(crate) fn report(object: Value) -> Option<Arc<WatchedZoneReport>> {
+pub(crate) fn report(object: &Value) -> Option<Arc<WatchedZoneReport>> {
     project_report(ConfigMap::deserialize(object).ok()?)
 }
 

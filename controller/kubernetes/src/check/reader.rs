@@ -110,10 +110,10 @@ impl Reader {
         &self,
         path: &str,
         labels: &str,
-        project: fn(Value) -> Option<T>,
+        project: fn(&Value) -> Option<T>,
     ) -> Answer<Vec<T>> {
         let api = Api::at(self.client.clone(), path);
-        match timeout(self.limit, list_all(&api, labels, project)).await {
+        match timeout(self.limit, list_all(&api, labels, |object| project(&object))).await {
             Ok(Ok(kept)) => Ok(kept.into_iter().flatten().collect()),
             Ok(Err(error)) => Err(match &error {
                 WatchError::Request(failed) => no_answer(failed),
