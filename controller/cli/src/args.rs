@@ -20,6 +20,8 @@ use super::lab::args::Lab;
 use super::lint::args::Lint;
 use super::reach::args::Reach;
 use super::report::ReportFlags;
+#[cfg(feature = "kubernetes")]
+use super::settings::Config;
 use super::show::Show;
 use super::snapshot::Snapshot;
 #[cfg(feature = "ui")]
@@ -196,6 +198,9 @@ pub(super) enum Command {
     #[cfg(feature = "kubernetes")]
     /// Run the controller on a Kubernetes API until Ctrl-C or SIGTERM.
     Run(Run),
+    #[cfg(feature = "kubernetes")]
+    /// Check the settings of `run` in a file, or print them with their origins.
+    Config(Config),
     #[cfg(feature = "kubernetes")]
     /// Print the custom resource definitions, for `kubectl apply -f -`.
     Crds(Crds),

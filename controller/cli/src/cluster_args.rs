@@ -116,6 +116,11 @@ pub(super) struct Deploy {
 
 #[derive(Debug, Args)]
 pub(super) struct Run {
+    /// File with settings: flags of this command as fields, in camel case. A flag comes before its
+    /// variable, such as `PATCHBAY_MODE` for --mode, and that before the file. `patchbay config list`
+    /// prints all of them.
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
     /// Kubeconfig file of the API server. Default: the pod's service account and the address in its
     /// environment.
     #[arg(long, value_name = "FILE")]

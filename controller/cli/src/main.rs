@@ -59,6 +59,8 @@ mod report;
 mod routers;
 #[cfg(feature = "kubernetes")]
 mod run;
+#[cfg(feature = "kubernetes")]
+mod settings;
 mod show;
 mod snapshot;
 mod source_word;
@@ -131,7 +133,11 @@ fn read_command_line() -> Result<CommandLine, clap::Error> {
     let is_plugin = program.is_some_and(|path| path.file_name() == Some(PLUGIN.as_ref()));
     let command = CommandLine::command();
     let command = if is_plugin { command.bin_name("kubectl patchbay") } else { command };
-    CommandLine::from_arg_matches(&command.try_get_matches()?)
+    #[cfg(feature = "kubernetes")]
+    let matches = settings::Layers::of_process()?.parse(command)?;
+    #[cfg(not(feature = "kubernetes"))]
+    let matches = command.try_get_matches()?;
+    CommandLine::from_arg_matches(&matches)
 }
 
 fn main() -> ExitCode {
@@ -196,6 +202,8 @@ fn execute(
             }
             #[cfg(feature = "kubernetes")]
             Command::Run(arguments) => run::run(&arguments, log, console).await,
+            #[cfg(feature = "kubernetes")]
+            Command::Config(arguments) => settings::config(&arguments, console),
             #[cfg(feature = "kubernetes")]
             Command::Crds(arguments) => crds::crds(&arguments, console),
             #[cfg(feature = "kubernetes")]

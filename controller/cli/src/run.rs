@@ -61,10 +61,13 @@ pub(super) async fn run(
     let (version, controllers) = (env!("CARGO_PKG_VERSION"), introduction(&config));
     let ControllerConfig { namespace, identity, admin, .. } = &config;
     let admin = admin.as_ref().map(|port| format!("; admin port at {}", port.local_address()));
+    let file = arguments.config.as_ref();
+    let file = file.map(|file| format!("; settings of {}", file.display()));
     let line = format!(
         "patchbay {version}: {controllers}, namespace {namespace}; running as {identity} on the API \
-         server at {server} until Ctrl-C{}",
-        admin.unwrap_or_default()
+         server at {server} until Ctrl-C{}{}",
+        admin.unwrap_or_default(),
+        file.unwrap_or_default()
     );
     match arguments.log_format {
         LogFormat::Text => writeln!(console.errors, "{line}")?,
