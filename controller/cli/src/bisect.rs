@@ -9,7 +9,7 @@ use ovsdb_sim::LoggedTransaction;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::printable::printable;
 use patchbay_reach::{Destination, Northbound, Outcome, Question, Sender, Zones};
-use patchbay_sources::own_zone;
+use patchbay_sources::{Moment, own_zone};
 use serde::Serialize;
 
 use super::args::Format;
@@ -17,7 +17,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::files::{open_northbound, warn_of_damage};
 use super::history::write_counted;
-use super::moment::{Moment, time_text};
+use super::moment::time_text;
 use super::reach::args::{ProtocolName, named_sender, parse_destination, protocol_of};
 use super::reach::text::describe;
 use patchbay_changes::{ChangedRow, Snapshots};

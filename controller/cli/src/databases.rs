@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use patchbay_engine::db::Snapshot;
 use patchbay_reconcile::northbound::Northbound as _;
-use patchbay_sources::own_zone;
+use patchbay_resources::manifests::Inventory;
+use patchbay_sources::{Moment, own_zone};
 
 use super::console::Console;
 use super::failure::Failure;
-use super::files::{read_archive, read_file, split_zone};
+use super::files::{ArchivePart, read_archive, read_file, split_zone};
 use super::keys::Keys;
-use super::moment::Moment;
 use super::time_limit::TimeLimit;
 use super::zones::open_remote;
 
@@ -61,7 +61,38 @@ impl DatabaseFlags {
         (keys, limit): (&Keys, TimeLimit),
         console: &mut Console<'_>,
     ) -> Result<Vec<ZoneDatabase>, Failure> {
-        let mut found = Vec::new();
+        let part = ArchivePart::Databases;
+        let (databases, _) = self.read_part(part, (keys, limit), console).await?;
+        Ok(databases)
+    }
+
+    /// Reads the databases that the flags name, and the objects of the archive.
+    ///
+    /// # Errors
+    /// A database cannot be read, or there is none.
+    pub(super) async fn read_with_objects(
+        &self,
+        keys: (&Keys, TimeLimit),
+        console: &mut Console<'_>,
+    ) -> Result<(Vec<ZoneDatabase>, Inventory), Failure> {
+        let (databases, inventory) = self.read_part(ArchivePart::Both, keys, console).await?;
+        if let Some(archive) = &self.must_gather {
+            require_databases(archive, &databases)?;
+        }
+        Ok((databases, inventory))
+    }
+
+    /// Reads the databases that the flags name, and a part of the archive.
+    ///
+    /// # Errors
+    /// A database cannot be read, or the archive has nothing of the part.
+    pub(super) async fn read_part(
+        &self,
+        part: ArchivePart,
+        (keys, limit): (&Keys, TimeLimit),
+        console: &mut Console<'_>,
+    ) -> Result<(Vec<ZoneDatabase>, Inventory), Failure> {
+        let (mut found, mut inventory) = (Vec::new(), Inventory::default());
         for named in &self.nb {
             let (zone, remote) = split_zone(named);
             let opened = open_remote(remote, keys, limit, console).await?;
@@ -73,12 +104,24 @@ impl DatabaseFlags {
             found.push((zone.map(str::to_owned), file.to_owned(), snapshot));
         }
         if let Some(archive) = &self.must_gather {
-            found.extend(read_archive(archive, console)?);
+            let read = read_archive(archive, part, console)?;
+            let zones = read.zones.into_iter();
+            found.extend(zones.map(|found| (Some(found.zone), found.member, found.snapshot)));
+            inventory = read.inventory;
         }
         let databases = found.into_iter().map(|(zone, place, snapshot)| ZoneDatabase {
             zone: zone.or_else(|| own_zone(&snapshot)).unwrap_or(place),
             snapshot,
         });
-        Ok(databases.collect())
+        Ok((databases.collect(), inventory))
     }
+}
+
+/// Fails if an archive has objects alone.
+pub(super) fn require_databases(archive: &Path, databases: &[ZoneDatabase]) -> Result<(), Failure> {
+    if databases.is_empty() {
+        let message = format!("{}: no Northbound database in it", archive.display());
+        return Err(Failure::Arguments(message));
+    }
+    Ok(())
 }

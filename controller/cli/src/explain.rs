@@ -3,27 +3,29 @@
 
 pub(crate) mod args;
 mod object;
+mod subject;
 mod vpc;
 
 use std::collections::BTreeMap;
 
 use patchbay_explain::{RowWriter, ZoneView, explain as explain_connect};
-use patchbay_model::{ClusterSettings, Databases, Feature, Node, Topology};
+use patchbay_model::{Databases, Feature, Node, Topology};
 use patchbay_networks::skipped_networks;
-use patchbay_reconcile::northbound::NorthboundHandle;
+use patchbay_reconcile::Cluster;
+use patchbay_reconcile::northbound::{DryRun, Embedded, Northbound};
 use patchbay_reconcile::zone::ZoneReconciler;
-use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::cnc::ClusterNetworkConnect;
-use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Node as NodeObject, Object as _};
+use patchbay_schemas::uuids::UuidSource;
 
 use super::args::{Database, Format};
 use super::console::Console;
+use super::databases::ZoneDatabase;
 use super::failure::Failure;
-use super::state::{folder, lock_to_read};
 use super::unreadable::unreadable;
-use super::zones::{now, open_zone, report_objects};
+use super::zones::{embedded, report_objects, row_uuids};
 use args::Explain;
+use subject::{ObjectSource, Subject, cluster_of, zone_databases};
 
 /// Number of zones to plan without `--zone`. Problems of a node show only in the zones of other
 /// nodes, so two zones show all problems.
@@ -41,30 +43,26 @@ pub(super) async fn explain(
     if let Some(kind) = object::kind(arguments.kind) {
         return Box::pin(object::explain(kind, arguments, console)).await;
     }
-    let cluster = read_cluster(arguments, console).await?;
+    let Subject { source, inventory, settings, databases } =
+        Subject::read(arguments, console).await?;
+    let cluster = cluster_of(inventory, (&source, settings), console)?;
     let has_zones = cluster.settings().databases == Databases::Zone;
-    require_zone(arguments, &cluster)?;
     report_objects(&cluster, console)?;
     let name = &*arguments.name;
     if let Some(failure) = unreadable(&cluster, &[ClusterNetworkConnect::KIND], name) {
         return Err(failure);
     }
-    let database = match &arguments.nb {
-        Some(remote) => Database::Remote(remote.clone()),
-        None => Database::Embedded,
-    };
-    let mut views = BTreeMap::new();
-    for zone in select_zones(arguments, &cluster)? {
-        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
-        let mut reconciler = open_zone(&zone, 0, &database, (keys, limit), console).await?;
-        if let Some(mut view) = zone_view(name, &cluster, &mut reconciler).await? {
-            if arguments.paths.is_empty() {
-                view.writer = RowWriter::Run;
-            }
-            views.insert(zone, view);
+    let databases = zone_databases((arguments, databases), &cluster, console).await?;
+    let has_unknown_activity = !databases.is_empty()
+        && source == ObjectSource::Cluster
+        && cluster.settings().has_feature(Feature::DynamicUdnAllocation);
+    let mut views = planned_views((arguments, databases), &cluster, console).await?;
+    if source != ObjectSource::Manifests {
+        for view in views.values_mut() {
+            view.writer = RowWriter::Run;
         }
     }
-    if has_unknown_activity(arguments, &cluster) {
+    if has_unknown_activity {
         console.warn(
             "rows",
             "rows are not compared: with dynamic-udn-allocation they follow from pods, which are not listed",
@@ -95,60 +93,32 @@ pub(super) async fn explain(
     Ok(explanation.is_connected())
 }
 
-/// `true` if the rows of a database follow from pods, which are not listed in a cluster.
-fn has_unknown_activity(arguments: &Explain, cluster: &Cluster) -> bool {
-    let is_dynamic = cluster.settings().has_feature(Feature::DynamicUdnAllocation);
-    arguments.nb.is_some() && arguments.paths.is_empty() && is_dynamic
-}
-
-/// Reads the objects of the manifests, or without manifests those of a running cluster.
-async fn read_cluster(arguments: &Explain, console: &mut Console<'_>) -> Result<Cluster, Failure> {
-    if arguments.paths.is_empty() {
-        let inventory = cluster_inventory(arguments).await?;
-        let settings = arguments.input.cluster.zone_settings(&inventory)?;
-        return Ok(Cluster::observed(inventory, settings, now()));
-    }
-    let (inventory, settings) = read_manifests(arguments, console).await?;
-    Ok(Cluster::from_inventory(inventory, settings, now())?)
-}
-
-/// Reads the manifests, with the objects of the state folder and the settings of the cluster.
-async fn read_manifests(
-    arguments: &Explain,
+/// Plans the connect in the zones of the databases, or in embedded ones.
+async fn planned_views(
+    (arguments, databases): (&Explain, Vec<ZoneDatabase>),
+    cluster: &Cluster,
     console: &mut Console<'_>,
-) -> Result<(Inventory, ClusterSettings), Failure> {
-    let state = folder(arguments.state.as_ref(), &arguments.paths)?;
-    let _lock = lock_to_read(state.as_ref(), console).await?;
-    let max_bytes = arguments.input.manifest_limit.bytes();
-    let inventory = load(&arguments.paths, console.input, state.as_ref(), max_bytes)?;
-    let settings = arguments.input.cluster.settings(&inventory)?;
-    Ok((inventory, ClusterSettings { is_northd_stock: arguments.stock_northd, ..settings }))
-}
-
-/// Fails if the database of a zone is named without the zone.
-fn require_zone(arguments: &Explain, cluster: &Cluster) -> Result<(), Failure> {
-    let has_zones = cluster.settings().databases == Databases::Zone;
-    if arguments.nb.is_some() && arguments.zone.is_none() && has_zones {
-        let message = "--nb needs --zone: the node whose database it is";
-        return Err(Failure::Arguments(message.to_owned()));
+) -> Result<BTreeMap<String, ZoneView>, Failure> {
+    let name = &*arguments.name;
+    let mut views = BTreeMap::new();
+    if databases.is_empty() {
+        for zone in select_zones(arguments, cluster)? {
+            let mut reconciler =
+                ZoneReconciler::new(&*zone, embedded(0)?, row_uuids(&Database::Embedded, 0));
+            make_networks(cluster, &mut reconciler).await?;
+            views.extend(zone_view(name, cluster, &mut reconciler, false).map(|view| (zone, view)));
+        }
+        return Ok(views);
     }
-    Ok(())
-}
-
-/// Lists the objects of a running cluster.
-#[cfg(feature = "kubernetes")]
-async fn cluster_inventory(arguments: &Explain) -> Result<Inventory, Failure> {
-    let limit = arguments.input.limit.duration();
-    crate::api_server::inventory(arguments.kubeconfig.as_deref(), limit).await
-}
-
-/// Fails, because this build has no client of an API server.
-#[cfg(not(feature = "kubernetes"))]
-async fn cluster_inventory(_: &Explain) -> Result<Inventory, Failure> {
-    Err(Failure::Arguments(
-        "this build cannot read a cluster because it lacks the feature `kubernetes`; use --filename for manifests"
-            .to_owned(),
-    ))
+    console.begin("comparing the rows of", "zone", databases.len());
+    for ZoneDatabase { zone, snapshot } in databases {
+        let dry_run = DryRun::new(snapshot);
+        let mut reconciler = ZoneReconciler::new(&*zone, dry_run, UuidSource::random());
+        views.extend(zone_view(name, cluster, &mut reconciler, true).map(|view| (zone, view)));
+        console.step()?;
+    }
+    console.end()?;
+    Ok(views)
 }
 
 /// Returns the zone of `--zone`, or the zones whose plans show all problems.
@@ -202,45 +172,45 @@ fn ready_zones(cluster: &Cluster) -> Vec<String> {
     chosen.iter().map(|node| node.name.clone()).collect()
 }
 
+/// Makes the rows that exist before those of connects in an embedded database.
+async fn make_networks(
+    cluster: &Cluster,
+    zone: &mut ZoneReconciler<Embedded>,
+) -> Result<(), Failure> {
+    let made = match cluster.settings().databases {
+        Databases::Zone => zone.reconcile_networks(cluster).await,
+        // Routers of VPCs are there only with their connects.
+        Databases::Central => zone.reconcile(cluster).await.map(drop),
+    };
+    made.map_err(|source| Failure::Zone { zone: zone.zone().to_owned(), source })
+}
+
 /// Plans the connect in a zone and returns the report. `None`: the zone has no such connect.
-///
-/// A remote database is only read, and its rows are compared. An embedded one gets the rows of the
-/// networks first.
-async fn zone_view(
+/// `is_real`: the rows of the database are compared.
+fn zone_view(
     connect: &str,
     cluster: &Cluster,
-    zone: &mut ZoneReconciler<NorthboundHandle>,
-) -> Result<Option<ZoneView>, Failure> {
+    zone: &mut ZoneReconciler<impl Northbound>,
+    is_real: bool,
+) -> Option<ZoneView> {
     let mut objects = cluster.zone_objects(zone.zone());
     let without_rows = skipped_networks(&objects);
-    if let NorthboundHandle::Embedded(_) = zone.northbound() {
+    if !is_real {
         // OVN-Kubernetes creates the load balancers of services; they are assumed to exist.
         let services: Vec<_> = objects.services().map(|of| of.key.clone()).collect();
         for service in &services {
             objects.remove_service(service);
         }
-        let made = match cluster.settings().databases {
-            Databases::Zone => zone.reconcile_networks(cluster).await,
-            // Routers of VPCs are there only with their connects.
-            Databases::Central => zone.reconcile(cluster).await.map(drop),
-        };
-        made.map_err(|source| Failure::Zone { zone: zone.zone().to_owned(), source })?;
     }
-    let report = zone
-        .plan_connects(&objects)
-        .connects
-        .into_iter()
-        .find_map(|plan| plan.report.filter(|_| plan.connect == connect));
+    let plans = zone.plan_connects(&objects).connects.into_iter();
+    let report = plans.filter(|plan| plan.connect == connect).find_map(|plan| plan.report)?;
     let without_rows =
         without_rows.into_iter().map(|skipped| (skipped.network, skipped.reason)).collect();
-    let differences = match zone.northbound() {
-        NorthboundHandle::Embedded(_) => None,
-        NorthboundHandle::Remote(_) => zone.connect_differences(cluster).remove(connect),
-    };
-    Ok(report.map(|report| ZoneView {
+    let differences = is_real.then(|| zone.connect_differences(cluster).remove(connect)).flatten();
+    Some(ZoneView {
         report,
         without_rows,
         differences: differences.unwrap_or_default(),
         writer: RowWriter::Apply,
-    }))
+    })
 }

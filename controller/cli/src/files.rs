@@ -1,16 +1,19 @@
 //! Northbound databases in files and archives.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ovsdb_sim::LogEnd;
 use patchbay_engine::db::Snapshot;
+use patchbay_resources::manifests::{Inventory, ObservedObjects};
 use patchbay_schemas::nb;
-use patchbay_sources::{GatheredZone, UnpackedLog, gather, open_log};
+use patchbay_sources::{
+    Gathered, GatheredZone, Moment, ObjectFiles, SourceKind, StateError, UnpackedLog, Wanted,
+    gather, kind_of, open_log, state_at,
+};
 
 use super::console::Console;
 use super::failure::Failure;
-use super::moment::{Moment, time_text};
 
 /// Opens a file, which must be of a Northbound database.
 pub(super) fn open_northbound(path: &Path) -> Result<UnpackedLog, Failure> {
@@ -34,29 +37,12 @@ pub(super) fn read_file(
     console: &mut Console<'_>,
 ) -> Result<Snapshot, Failure> {
     let mut log = open_northbound(path)?;
-    let Some(moment) = at else {
-        log.replay()?;
-        warn_of_damage(path, log.end(), console)?;
-        return Ok(log.snapshot());
-    };
-    let (mut first, mut last) = (None, None);
-    while let Some(transaction) = log.next()? {
-        first.get_or_insert((transaction.record, transaction.time));
-        if moment.includes(transaction.record, transaction.time) {
-            last = Some(log.snapshot());
-        } else if matches!(moment, Moment::Record(_)) {
-            break;
-        }
-    }
+    let state = state_at(&mut log, at).map_err(|error| match error {
+        StateError::File(error) => Failure::File(error),
+        other => Failure::Arguments(format!("{}: {other}", path.display())),
+    })?;
     warn_of_damage(path, log.end(), console)?;
-    last.ok_or_else(|| {
-        let path = path.display();
-        let begin = first.map_or_else(
-            || "it has no transaction".to_owned(),
-            |(record, time)| format!("it begins with record {record} of {}", time_text(time)),
-        );
-        Failure::Arguments(format!("{path}: no transaction up to --at: {begin}"))
-    })
+    Ok(state.snapshot)
 }
 
 /// Warns if a file ends with a damaged record.
@@ -72,19 +58,59 @@ pub(super) fn warn_of_damage(
     Ok(console.warn("damaged files", &warning)?)
 }
 
-/// The Northbound databases of an archive, each with its zone and its member. Of two databases of a
-/// zone, the one with more rows is read: a collector may have copied a database that was starting.
+/// Reader of the objects in an archive.
+#[derive(Default)]
+struct ArchiveObjects(ObservedObjects);
+
+impl ObjectFiles for ArchiveObjects {
+    fn has_resource(&self, group: &str, resource: &str) -> bool {
+        ObservedObjects::has_resource(group, resource)
+    }
+
+    fn read(&mut self, member: &str, content: Vec<u8>) {
+        self.0.read(member, content);
+    }
+}
+
+/// What a command reads of an archive.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ArchivePart {
+    Databases,
+    Objects,
+    Both,
+}
+
+/// Content of an archive.
+pub(super) struct Archive {
+    /// Northbound databases, each of another zone.
+    pub(super) zones: Vec<GatheredZone>,
+    /// Objects, with warnings about those that cannot be read.
+    pub(super) inventory: Inventory,
+}
+
+/// Reads an archive. Of two databases of a zone, the one with more rows is read: a collector may have
+/// copied a database that was starting.
+///
+/// # Errors
+/// The archive cannot be read, or has nothing of what is wanted.
 pub(super) fn read_archive(
     archive: &Path,
+    part: ArchivePart,
     console: &mut Console<'_>,
-) -> Result<Vec<(Option<String>, String, Snapshot)>, Failure> {
-    let gathered = gather(archive)?;
-    for problem in &gathered.problems {
+) -> Result<Archive, Failure> {
+    let mut objects = ArchiveObjects::default();
+    let wanted = Wanted {
+        no_databases: part == ArchivePart::Objects,
+        objects: (part != ArchivePart::Databases).then_some(&mut objects),
+        ..Wanted::default()
+    };
+    let Gathered { zones: found, problems, .. } = gather(archive, wanted)?;
+    for problem in &problems {
         let warning = format!("{}: {problem}", archive.display());
         console.warn("members of archives", &warning)?;
     }
     let mut zones: BTreeMap<String, GatheredZone> = BTreeMap::new();
-    for gathered in gathered.zones {
+    for gathered in found {
         let Some(other) = zones.remove(&gathered.zone) else {
             zones.insert(gathered.zone.clone(), gathered);
             continue;
@@ -98,8 +124,33 @@ pub(super) fn read_archive(
         console.warn("members of archives", &warning)?;
         zones.insert(kept.zone.clone(), kept);
     }
-    let zones = zones.into_values();
-    Ok(zones.map(|found| (Some(found.zone), found.member, found.snapshot)).collect())
+    Ok(Archive { zones: zones.into_values().collect(), inventory: objects.0.finish() })
+}
+
+/// The archive among paths of `-f`. `None`: they are manifests.
+///
+/// # Errors
+/// There is another path beside the archive.
+pub(super) fn archive_of(paths: &[PathBuf]) -> Result<Option<&Path>, Failure> {
+    // Paths that cannot be read are reported by the reader of manifests.
+    let is_archive = |path: &&PathBuf| kind_of(path).is_ok_and(|kind| kind == SourceKind::Archive);
+    match (paths.iter().find(is_archive), paths) {
+        (Some(archive), [_]) => Ok(Some(archive)),
+        (Some(archive), _) => {
+            let message = format!("-f {}: an archive is read alone", archive.display());
+            Err(Failure::Arguments(message))
+        }
+        (None, _) => Ok(None),
+    }
+}
+
+/// Reads the objects of an archive.
+pub(super) fn read_objects(
+    archive: &Path,
+    console: &mut Console<'_>,
+) -> Result<Inventory, Failure> {
+    let Archive { inventory, .. } = read_archive(archive, ArchivePart::Objects, console)?;
+    Ok(inventory)
 }
 
 /// The zone before a remote or path, and the rest. `None`: a name of a node does not stand before

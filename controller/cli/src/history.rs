@@ -12,8 +12,9 @@ use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
 use super::files::{open_northbound, warn_of_damage};
-use super::moment::{Moment, time_text};
+use super::moment::time_text;
 use patchbay_changes::{ChangeKind, ChangedRow, Snapshots};
+use patchbay_sources::Moment;
 
 /// Maximum number of rows of a table that a line names.
 const MAX_NAMED_ROWS: usize = 3;

@@ -12,12 +12,13 @@ use patchbay_lint::{
 };
 use patchbay_model::printable::printable;
 use patchbay_reconcile::northbound::Northbound as _;
-use patchbay_resources::manifests::{FieldLines, read_manifests_within};
+use patchbay_resources::manifests::{FieldLines, Inventory, read_manifests_within};
 
 use super::args::Format;
 use super::console::Console;
-use super::databases::ZoneDatabase;
+use super::databases::{ZoneDatabase, require_databases};
 use super::failure::Failure;
+use super::files::{ArchivePart, archive_of, read_objects};
 use super::zones::open_remote;
 use args::{Lint, LintFormat};
 
@@ -48,30 +49,39 @@ pub(super) async fn lint(arguments: &Lint, console: &mut Console<'_>) -> Result<
 /// Judges the rows of databases, one zone after the other.
 async fn lint_databases(arguments: &Lint, console: &mut Console<'_>) -> Result<Findings, Failure> {
     let keys = (&arguments.keys, arguments.limit);
-    let databases = arguments.databases.read(keys, console).await?;
+    let (databases, inventory) =
+        arguments.databases.read_part(ArchivePart::Both, keys, console).await?;
+    let has_vpcs = inventory.kube_ovn_objects().next().is_some();
+    if let Some(archive) = &arguments.databases.must_gather {
+        require_databases(archive, &databases)
+            .or_else(|failure| if has_vpcs { Ok(()) } else { Err(failure) })?;
+    }
     let has_zones = databases.len() > 1;
     let mut findings = Findings::default();
     for ZoneDatabase { zone, snapshot } in &databases {
         let zone = has_zones.then_some(zone.as_str());
         findings.append(lint_rows(snapshot, zone, arguments.ovn));
     }
+    if has_vpcs {
+        warn_of_objects(&inventory, console)?;
+        findings.append(judge(&inventory, &facts(arguments)?, None));
+    }
     Ok(findings)
 }
 
 async fn lint_manifests(arguments: &Lint, console: &mut Console<'_>) -> Result<Findings, Failure> {
-    let mut input = Copied::new(&mut *console.input);
     let limit = arguments.manifest_limit.bytes();
-    let inventory = read_manifests_within(&arguments.paths, &mut input, limit)?;
-    let text = String::from_utf8(input.bytes).unwrap_or_default();
-    for warning in &inventory.warnings {
-        console.warn("objects", &warning.to_string())?;
-    }
-    let facts = Facts {
-        values: arguments.values.as_deref().map(read_values).transpose()?,
-        service_ranges: arguments.service_cidr.clone(),
-        node_interfaces: arguments.node_interfaces.iter().cloned().collect(),
-        is_northd_stock: arguments.stock_northd,
+    let mut text = String::new();
+    let inventory = match archive_of(&arguments.paths)? {
+        Some(archive) => read_objects(archive, console)?,
+        None => {
+            let mut input = Copied::new(&mut *console.input);
+            let read = read_manifests_within(&arguments.paths, &mut input, limit)?;
+            text = String::from_utf8(input.bytes).unwrap_or_default();
+            read
+        }
     };
+    warn_of_objects(&inventory, console)?;
     let northbound = match &arguments.databases.nb[..] {
         [remote] => {
             let (keys, limit) = (&arguments.keys, arguments.limit);
@@ -83,10 +93,26 @@ async fn lint_manifests(arguments: &Lint, console: &mut Console<'_>) -> Result<F
             return Err(Failure::Arguments(message.to_owned()));
         }
     };
-    let mut findings = judge(&inventory, &facts, northbound.as_ref());
+    let mut findings = judge(&inventory, &facts(arguments)?, northbound.as_ref());
     let mut lines = FieldLines::new(text);
     findings.locate(|location, field| lines.line(location, field));
     Ok(findings)
+}
+
+/// Prints the warnings about objects.
+fn warn_of_objects(inventory: &Inventory, console: &mut Console<'_>) -> io::Result<()> {
+    let mut warnings = inventory.warnings.iter();
+    warnings.try_for_each(|warning| console.warn("objects", &warning.to_string()))
+}
+
+/// Facts of the flags.
+fn facts(arguments: &Lint) -> Result<Facts, Failure> {
+    Ok(Facts {
+        values: arguments.values.as_deref().map(read_values).transpose()?,
+        service_ranges: arguments.service_cidr.clone(),
+        node_interfaces: arguments.node_interfaces.iter().cloned().collect(),
+        is_northd_stock: arguments.stock_northd,
+    })
 }
 
 /// Reads the file of chart values.

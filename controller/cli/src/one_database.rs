@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use patchbay_engine::db::Snapshot;
 use patchbay_reconcile::northbound::Northbound as _;
+use patchbay_sources::Moment;
 
 use super::console::Console;
 use super::failure::Failure;
 use super::files::read_file;
 use super::keys::Keys;
-use super::moment::Moment;
 use super::time_limit::TimeLimit;
 use super::zones::open_remote;
 

@@ -5,6 +5,7 @@ mod difference;
 pub(crate) mod document;
 mod expectation;
 mod facts;
+mod owners;
 mod path;
 mod questions;
 mod routes;

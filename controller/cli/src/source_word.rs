@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use patchbay_sources::{SourceKind, kind_of};
+use patchbay_sources::{Moment, SourceKind, kind_of};
 
 use super::databases::DatabaseFlags;
 use super::failure::Failure;
-use super::moment::Moment;
 
 /// Beginnings of remotes (`ovsdb(7)`, "Connection Methods").
 const REMOTES: [&str; 3] = ["unix:", "tcp:", "ssl:"];

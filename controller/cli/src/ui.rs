@@ -13,6 +13,7 @@ use futures_util::future::{pending, select_all};
 use patchbay_engine::client::SnapshotChanges;
 use patchbay_reconcile::northbound::Northbound as _;
 use patchbay_reconcile::northbound::Remote;
+use patchbay_resources::manifests::Inventory;
 use patchbay_sources::own_zone;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -167,7 +168,8 @@ impl Followed {
                     let zone = one.zone.clone().or_else(|| own_zone(&snapshot));
                     ZoneDatabase { zone: zone.unwrap_or_else(|| one.place.clone()), snapshot }
                 });
-                Source::of_databases(flags, databases.collect(), console)?
+                let objects = Inventory::default();
+                Source::of_databases(flags, (databases.collect(), objects), console)?
             }
             Self::Files(_) => Source::open(flags, console).await?,
         };

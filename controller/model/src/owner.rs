@@ -58,6 +58,10 @@ impl Owner {
         if let (Some(kind), Some(owner)) = (id(key::OWNER_TYPE), id(key::NAME)) {
             return Some(Self::new(kind, owner.replacen(':', "/", 1)));
         }
+        // OVN-Kubernetes before its rows named their owners' types.
+        if let (Some(namespace), Some(policy)) = (id("namespace"), id("policy")) {
+            return Some(Self::new("NetworkPolicy", format!("{namespace}/{policy}")));
+        }
         // Rows of VPCs name their object as `KIND/NAME`.
         let of_vpc = id("vendor").and_then(|_| id("owner")?.split_once('/'));
         if let Some((kind, name)) = of_vpc {
@@ -96,6 +100,8 @@ mod tests {
         assert_eq!(owner("1f2e", &port), expected("network neutron-1"));
         let policy = [(key::OWNER_TYPE, "NetworkPolicy"), (key::NAME, "shop:deny")];
         assert_eq!(owner("", &policy), expected("NetworkPolicy shop/deny"));
+        let former = [("namespace", "shop"), ("policy", "deny"), ("policy_type", "Ingress")];
+        assert_eq!(owner("", &former), expected("NetworkPolicy shop/deny"));
         let service = [(key::KIND, "Service"), (key::OWNER, "shop/api"), (key::NETWORK, "n")];
         assert_eq!(owner("Service_shop/api", &service), expected("Service shop/api"));
         assert_eq!(owner("s", &[("vendor", "kube-ovn")]), None);

@@ -18,7 +18,7 @@ const MAX_FILES: usize = 100_000;
 pub enum SourceKind {
     /// Database file, packed or not.
     Database,
-    /// Tar archive, or folder with a database file or an archive.
+    /// Tar archive, or folder with a database file, an archive, or the objects that a collector keeps.
     Archive,
     /// Other content: manifests, perhaps.
     Other,
@@ -42,6 +42,9 @@ pub fn kind_of(path: &Path) -> io::Result<SourceKind> {
                 continue;
             };
             if kind.is_dir() {
+                if is_of_collector(&entry.path()) {
+                    return Ok(SourceKind::Archive);
+                }
                 folders.push(entry.path());
                 continue;
             }
@@ -53,6 +56,13 @@ pub fn kind_of(path: &Path) -> io::Result<SourceKind> {
         }
     }
     Ok(SourceKind::Other)
+}
+
+/// `true` for the folders of collectors `cluster-scoped-resources` and `namespaces/NAMESPACE/core`.
+fn is_of_collector(folder: &Path) -> bool {
+    let is_core = folder.ends_with("core")
+        && folder.ancestors().nth(2).is_some_and(|above| above.ends_with("namespaces"));
+    is_core || folder.ends_with("cluster-scoped-resources")
 }
 
 /// What begins with these unpacked bytes.

@@ -1,8 +1,9 @@
-//! Northbound databases in files and archives, which are only read.
+//! Northbound databases and objects of clusters in files and archives, which are only read.
 //!
 //! ```text
-//! file     -> unpack (gzip, xz)         -> DatabaseLog     history of one database
-//! archive  -> members, nested, unpacked -> GatheredZone    databases of a must-gather, by zone
+//! file     -> unpack (gzip, xz)         -> DatabaseLog -> state_at   one database at a moment
+//! archive  -> members, nested, unpacked -> GatheredZone              databases of a must-gather
+//!                                       -> ObjectFiles               its objects, for their reader
 //! ```
 //!
 //! Nothing is written to disk: members are read in place, and names of members are only shown.
@@ -10,8 +11,14 @@
 
 mod archive;
 mod kind;
+mod moment;
+mod object_path;
+mod search;
 mod unpack;
+mod zone_names;
 
-pub use archive::{Gathered, GatheredZone, SourceError, gather, own_zone};
+pub use archive::{Gathered, GatheredZone, ObjectFiles, SourceError, Wanted, gather};
 pub use kind::{SourceKind, kind_of};
+pub use moment::{DatabaseState, Moment, MomentError, StateError, state_at};
 pub use unpack::{UnpackedLog, open_log};
+pub use zone_names::own_zone;

@@ -11,7 +11,9 @@ use flate2::write::GzEncoder;
 use lzma_rust2::{XzOptions, XzWriter};
 use ovsdb_sim::Sim;
 use patchbay_schemas::nb::{LogicalSwitch, NbGlobal};
-use patchbay_sources::{Gathered, SourceError, gather, open_log};
+use patchbay_sources::{
+    Gathered, ObjectFiles, SourceError, SourceKind, Wanted, gather, kind_of, open_log,
+};
 use tempfile::TempDir;
 
 /// Content of the file of a Northbound database. `zone`: `NB_Global.name`.
@@ -63,7 +65,7 @@ fn written(content: &[u8]) -> (TempDir, PathBuf) {
 /// Zones of an archive with their members, and its problems.
 fn gathered(content: &[u8]) -> (Vec<(String, String)>, Vec<String>) {
     let (_folder, path) = written(content);
-    zones(gather(&path).unwrap())
+    zones(gather(&path, Wanted::default()).unwrap())
 }
 
 fn zones(gathered: Gathered) -> (Vec<(String, String)>, Vec<String>) {
@@ -112,7 +114,7 @@ fn every_packing_is_removed() {
         let mut log = open_log(&path).unwrap();
         log.replay().unwrap();
         assert_eq!(log.snapshot().row_count(), 2);
-        assert_eq!(zones(gather(&path).unwrap()).0, [pair("z", "archive")]);
+        assert_eq!(zones(gather(&path, Wanted::default()).unwrap()).0, [pair("z", "archive")]);
     }
     let five = (0..5).fold(plain, |packed, _| gzip(&packed));
     let (_folder, path) = written(&five);
@@ -162,10 +164,13 @@ fn links_devices_and_deep_archives_are_passed_over() {
         builder.append(&header, &[][..]).unwrap();
     }
     let (_folder, path) = written(&builder.into_inner().unwrap());
-    assert!(matches!(gather(&path), Err(SourceError::NoDatabase { members: 1, .. })));
+    assert!(matches!(
+        gather(&path, Wanted::default()),
+        Err(SourceError::Nothing { members: 1, .. })
+    ));
     let deep = (0..6).fold(database("z"), |content, _| tar(&[("in", &content)]));
     let (_folder, path) = written(&deep);
-    let error = gather(&path).unwrap_err().to_string();
+    let error = gather(&path, Wanted::default()).unwrap_err().to_string();
     assert!(error.contains("more than 4 archives in archives"), "{error}");
 }
 
@@ -177,8 +182,92 @@ fn folders_are_read_without_links() {
     fs::write(store.join("p_nbdb"), database("z")).unwrap();
     std::os::unix::fs::symlink(folder.path(), store.join("loop")).unwrap();
     std::os::unix::fs::symlink(store.join("p_nbdb"), store.join("q_nbdb")).unwrap();
-    let found = zones(gather(folder.path()).unwrap());
+    let found = zones(gather(folder.path(), Wanted::default()).unwrap());
     let member = "network_logs/ovnk_database_store/p_nbdb";
     assert_eq!(found, (vec![pair("z", member)], Vec::new()));
-    assert!(matches!(gather(Path::new("/missing")), Err(SourceError::Io { .. })));
+    assert!(matches!(
+        gather(Path::new("/missing"), Wanted::default()),
+        Err(SourceError::Io { .. })
+    ));
+}
+
+/// Files with objects, as their reader gets them.
+#[derive(Default)]
+struct Read(Vec<(String, Vec<u8>)>);
+
+impl ObjectFiles for Read {
+    fn has_resource(&self, group: &str, resource: &str) -> bool {
+        (group, resource) == ("", "pods") || group == "k8s.ovn.org"
+    }
+
+    fn read(&mut self, member: &str, content: Vec<u8>) {
+        self.0.push((member.to_owned(), content));
+    }
+}
+
+/// Names of the files with objects in an archive, and its problems.
+fn objects(path: &Path) -> (Vec<String>, Vec<String>) {
+    let mut read = Read::default();
+    let wanted = Wanted { no_databases: true, objects: Some(&mut read), ..Wanted::default() };
+    let problems = gather(path, wanted).unwrap().problems;
+    (read.0.into_iter().map(|(member, _)| member).collect(), problems)
+}
+
+#[test]
+fn objects_are_read_by_their_paths() {
+    let inner = tar(&[
+        ("namespaces/shop/core/pods.yaml", b"x"),
+        ("namespaces/shop/core/secrets.yaml", b"x"),
+        ("namespaces/shop/pods/web/web/web/logs/current.log", b"x"),
+    ]);
+    let outer = tar(&[
+        ("mg/cluster-scoped-resources/k8s.ovn.org/egressips/out.yaml", b"x"),
+        ("mg/inner.tar.gz", &gzip(&inner)),
+        ("mg/nb", &database("node-1")),
+        ("mg/namespaces/shop/core/../core/pods.yaml", b"x"),
+        ("/mg/namespaces/blue/core/pods.yaml.gz", b"x"),
+    ]);
+    let (_folder, path) = written(&outer);
+    let expected = [
+        "archive/mg/cluster-scoped-resources/k8s.ovn.org/egressips/out.yaml",
+        "archive/mg/inner.tar.gz/namespaces/shop/core/pods.yaml",
+    ];
+    assert_eq!(objects(&path), (expected.map(str::to_owned).to_vec(), Vec::new()));
+
+    let folder = tempfile::tempdir().unwrap();
+    let pods = folder.path().join("namespaces/shop/core");
+    fs::create_dir_all(&pods).unwrap();
+    fs::write(pods.join("pods.yaml"), "x").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", pods.join("pods.json")).unwrap();
+    let expected = vec!["namespaces/shop/core/pods.yaml".to_owned()];
+    assert_eq!(objects(folder.path()), (expected, Vec::new()));
+    assert_eq!(kind_of(folder.path()).unwrap(), SourceKind::Archive);
+}
+
+#[test]
+fn files_with_objects_are_bounded_and_stop_no_others() {
+    let large = gzip(&vec![b' '; (64 << 20) + 1]);
+    let mut cut = gzip(b"kind: Pod");
+    cut.truncate(cut.len() - 6);
+    let archive = tar(&[
+        ("namespaces/a/core/pods.yaml", &large),
+        ("namespaces/b/core/pods.yaml", &cut),
+        ("namespaces/c/core/pods.yaml", b"kind: Pod"),
+    ]);
+    let (_folder, path) = written(&archive);
+    let (members, problems) = objects(&path);
+    assert_eq!(members, ["archive/namespaces/c/core/pods.yaml"]);
+    let large = "archive/namespaces/a/core/pods.yaml: objects of more than 64 MiB in a file";
+    assert!(problems[0].starts_with(large), "{problems:?}");
+    assert!(problems[1].starts_with("archive/namespaces/b/core/pods.yaml: "), "{problems:?}");
+    assert_eq!(problems.len(), 2);
+}
+
+#[test]
+fn an_archive_without_what_is_wanted_is_an_error() {
+    let (_folder, path) = written(&tar(&[("nb", &database("z"))]));
+    let mut read = Read::default();
+    let wanted = Wanted { no_databases: true, objects: Some(&mut read), ..Wanted::default() };
+    let error = gather(&path, wanted).unwrap_err().to_string();
+    assert!(error.ends_with("archive: no object of a cluster in it (files: 2)"), "{error}");
 }

@@ -93,7 +93,7 @@ pub(super) fn mirror_slices(
         match places.mirror(&slice.object, service, &network.name) {
             Ok(mirror) => wanted.push((name, slice.position, mirror)),
             // In a cluster the endpoint goes a moment after its pod.
-            Err(MirrorError::NoPod(_)) if matches!(slice.origin, Origin::Cluster) => {}
+            Err(MirrorError::NoPod(_)) if slice.origin.is_observed() => {}
             Err(error) => warnings.push(slice.problem(error.to_string()).in_field("endpoints")),
         }
     }
@@ -154,7 +154,7 @@ fn unmirrored(slice: &Sourced<EndpointSlice>) -> Option<Problem> {
     let manager = labels.get(MANAGED_BY).map_or("", String::as_str);
     let is_known = [SOURCE_MANAGER, MIRROR_MANAGER].contains(&manager);
     let is_manual = labels.contains_key(SOURCE_SERVICE) && !is_known;
-    let is_of_manifest = !matches!(slice.origin, Origin::Cluster);
+    let is_of_manifest = !slice.origin.is_observed();
     (is_manual && is_of_manifest).then(|| {
         let message = format!(
             "is {manager:?}, and only slices of {SOURCE_MANAGER} are mirrored into the primary network, so these endpoints are not used"

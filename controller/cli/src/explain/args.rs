@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, ValueEnum};
 
 use crate::args::Format;
+use crate::databases::DatabaseFlags;
 use crate::input_flags::InputFlags;
 
 /// Examples and exit statuses, in the help text.
@@ -17,6 +18,8 @@ Examples:
   patchbay explain pod shop/web -f manifests/ --zone node-1 \\
       --nb unix:/run/ovn/ovnnb_db.sock
       also the rows of the pod that the database lacks
+  patchbay explain cnc shop-and-partner --must-gather must-gather.tar.gz
+      what the objects of an archive want, and what its databases have
 
 Exit status:
   0  everything is connected or in effect
@@ -33,23 +36,22 @@ pub(crate) struct Explain {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Manifests: files, folders with *.yaml, *.yml and *.json files, or - for standard input.
-    /// Hidden entries of folders and symbolic links to other folders are skipped. Without this
-    /// flag, the objects are read from the cluster.
+    /// Hidden entries of folders and symbolic links to other folders are skipped. Or an archive of a
+    /// collector, for its objects alone. Default: the objects of --must-gather, or those of the
+    /// cluster.
     #[arg(short = 'f', long = "filename", value_name = "PATH", num_args = 1..)]
     pub(crate) paths: Vec<PathBuf>,
     /// Kubeconfig file of the cluster. Default: the configuration that kubectl uses, or in a pod
     /// its service account.
     #[cfg(feature = "kubernetes")]
-    #[arg(long, value_name = "FILE", conflicts_with = "paths")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "must_gather"])]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Also read the Northbound database of a zone, and compare its rows with those that the
-    /// object needs: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT. Without this flag, all rows are
-    /// assumed to exist.
-    #[arg(long, value_name = "REMOTE")]
-    pub(crate) nb: Option<String>,
-    /// The zone of that database: the name of its node. Required with --nb, unless all nodes have
-    /// one database.
-    #[arg(long, value_name = "NODE", requires = "nb")]
+    #[command(flatten)]
+    pub(crate) databases: DatabaseFlags,
+    /// The zone of the database, or of several databases the zone to explain: the name of its node.
+    /// Required with --nb without NODE=, unless all nodes have one database. Without databases, all
+    /// rows are assumed to exist.
+    #[arg(long, value_name = "NODE")]
     pub(crate) zone: Option<String>,
     /// Whether ovn-northd is that of an OVN release. With =false it is one with the changes of
     /// Kube-OVN, for which each subnet of a VPC gets a route by source to its own gateway.

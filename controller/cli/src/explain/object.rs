@@ -12,14 +12,17 @@ use patchbay_reconcile::zone::ZoneReconciler;
 use patchbay_resources::conversion::network_of_resource;
 use patchbay_resources::manifests::ObjectKey;
 use patchbay_schemas::nb;
+use patchbay_schemas::uuids::UuidSource;
 
 use super::args::{Explain, Explained};
-use super::{read_manifests, require_zone, select_zones};
-use crate::args::{Database, Format};
+use super::select_zones;
+use super::subject::{ObjectSource, Subject, cluster_of, object_source, zone_databases};
+use crate::args::Format;
 use crate::console::Console;
+use crate::databases::ZoneDatabase;
 use crate::failure::Failure;
 use crate::unreadable::unreadable;
-use crate::zones::{now, open_zone, report_objects, row_uuids};
+use crate::zones::report_objects;
 
 /// The kind of an object. `None`: it has an explanation of its own.
 pub(super) fn kind(explained: Explained) -> Option<ObjectKind> {
@@ -40,16 +43,17 @@ pub(super) async fn explain(
     arguments: &Explain,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
-    if arguments.paths.is_empty() {
+    if object_source(arguments)? == ObjectSource::Cluster {
         let message = format!("a {} is read from manifests only: use --filename", kind.as_str());
         return Err(Failure::Arguments(message));
     }
-    let (inventory, settings) = read_manifests(arguments, console).await?;
-    let cluster = Cluster::from_inventory(inventory, settings, now())?.with_every_kind();
-    require_zone(arguments, &cluster)?;
+    let Subject { source, inventory, settings, databases } =
+        Subject::read(arguments, console).await?;
+    let cluster = cluster_of(inventory, (&source, settings), console)?.with_every_kind();
     report_objects(&cluster, console)?;
     let key = find(kind, &arguments.name, &cluster)?;
-    let planned = plan(kind, &key, arguments, &cluster, console).await?;
+    let databases = zone_databases((arguments, databases), &cluster, console).await?;
+    let planned = plan((kind, &key), (arguments, databases), &cluster, console).await?;
     let networks = cluster.networks();
     let view = ObjectView {
         networks: &networks,
@@ -99,25 +103,26 @@ struct Planned {
     skipped: Vec<(String, patchbay_networks::SkippedNetwork)>,
 }
 
-/// Plans the rows of zones, and compares them with those of a database if it is named.
+/// Plans the rows of zones, and compares them with those of their databases if there are any.
 async fn plan(
-    kind: ObjectKind,
-    key: &ObjectKey,
-    arguments: &Explain,
+    (kind, key): (ObjectKind, &ObjectKey),
+    (arguments, databases): (&Explain, Vec<ZoneDatabase>),
     cluster: &Cluster,
     console: &mut Console<'_>,
 ) -> Result<Planned, Failure> {
-    let database = match &arguments.nb {
-        Some(remote) => Database::Remote(remote.clone()),
-        None => Database::Embedded,
-    };
-    let mut zones = select_zones(arguments, cluster)?;
-    let node = cluster.inventory.pods.get(key).filter(|_| kind == ObjectKind::Pod);
-    let node = node.and_then(|pod| pod.object.spec.as_ref()?.node_name.clone());
-    if let Some(node) =
-        node.filter(|node| arguments.zone.is_none() && cluster.zones().contains(node))
-    {
-        zones = vec![node];
+    let empty = Snapshot::empty(nb::schema());
+    let is_real = !databases.is_empty();
+    let mut zones = databases;
+    if !is_real {
+        let names = select_zones(arguments, cluster)?.into_iter();
+        zones = names.map(|zone| ZoneDatabase { zone, snapshot: empty.clone() }).collect();
+    }
+    if let Some(node) = node_of(kind, key, cluster).filter(|_| arguments.zone.is_none()) {
+        // Without databases, the zone of a pod need not be among the first ones.
+        if !is_real {
+            zones = vec![ZoneDatabase { zone: node.clone(), snapshot: empty.clone() }];
+        }
+        zones.retain(|database| database.zone == node);
     }
     let mut planned = Planned {
         object: object_of(kind, key),
@@ -126,13 +131,11 @@ async fn plan(
         problems: Vec::new(),
         skipped: Vec::new(),
     };
-    let empty = Snapshot::empty(nb::schema());
-    for name in zones {
-        let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
-        let zone = open_zone(&name, 0, &database, (keys, limit), console).await?;
-        let before = zone.northbound().snapshot();
+    console.begin("comparing the rows of", "zone", zones.len());
+    for ZoneDatabase { zone: name, snapshot: before } in zones {
         let dry_run = DryRun::new(before.clone());
-        let mut zone = ZoneReconciler::new(&*name, dry_run, row_uuids(&database, 0));
+        let uuids = if is_real { UuidSource::random() } else { UuidSource::seeded(0) };
+        let mut zone = ZoneReconciler::new(&*name, dry_run, uuids);
         match zone.reconcile(cluster).await {
             Ok(outcome) => {
                 planned.problems.extend(outcome.problems);
@@ -144,15 +147,24 @@ async fn plan(
         let after = zone.northbound().snapshot();
         let all = Snapshots { before: &empty, after: &after };
         planned.wanted.add_zone(&name, all, &differing_rows(all));
-        if arguments.nb.is_some() {
+        if is_real {
             let work = Snapshots { before: &before, after: &after };
             let rows = work.rows_of(&planned.object, &differing_rows(work));
             let is_central = cluster.settings().databases == Databases::Central;
             let zone = (!is_central).then_some(name);
             planned.rows.extend(rows.iter().map(|row| object_row(row, zone.as_ref())));
         }
+        console.step()?;
     }
+    console.end()?;
     Ok(planned)
+}
+
+/// The node of a pod, if it is a zone.
+fn node_of(kind: ObjectKind, key: &ObjectKey, cluster: &Cluster) -> Option<String> {
+    let pod = cluster.inventory.pods.get(key).filter(|_| kind == ObjectKind::Pod)?;
+    let node = pod.object.spec.as_ref()?.node_name.clone();
+    node.filter(|node| cluster.zones().contains(node))
 }
 
 /// The object as its rows name it.

@@ -1,5 +1,6 @@
 //! `patchbay explain` for objects of VPCs: what stops them, and their rows.
 
+use patchbay_engine::db::Snapshot;
 use patchbay_explain::{VpcKind, VpcView, explain_vpc};
 use patchbay_lint::{Facts, lint};
 use patchbay_model::vpc::NatKind;
@@ -7,15 +8,16 @@ use patchbay_model::{ClusterSettings, Databases};
 use patchbay_reconcile::Cluster;
 use patchbay_reconcile::northbound::{DryRun, Northbound as _};
 use patchbay_reconcile::zone::ZoneReconciler;
+use patchbay_schemas::nb;
 use patchbay_schemas::uuids::UuidSource;
 
 use super::args::{Explain, Explained};
-use super::read_manifests;
-use crate::args::{Database, Format};
+use super::subject::{ObjectSource, Subject, object_source, zone_databases};
+use crate::args::Format;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::unreadable::unreadable;
-use crate::zones::{now, open_zone, report_objects};
+use crate::zones::{now, report_objects};
 
 /// The kind of an object of VPCs. `None`: it is no such object.
 pub(super) fn kind(explained: Explained) -> Option<VpcKind> {
@@ -48,15 +50,15 @@ pub(super) async fn explain(
     arguments: &Explain,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
-    if arguments.paths.is_empty() {
-        let message = "objects of VPCs are read from manifests only: use --filename";
-        return Err(Failure::Arguments(message.to_owned()));
-    }
     if let Some(zone) = &arguments.zone {
         let message = format!("--zone {zone}: all nodes have one database for VPCs");
         return Err(Failure::Topology(message));
     }
-    let (inventory, settings) = read_manifests(arguments, console).await?;
+    if object_source(arguments)? == ObjectSource::Cluster {
+        let message = "objects of VPCs are read from manifests only: use --filename";
+        return Err(Failure::Arguments(message.to_owned()));
+    }
+    let Subject { inventory, settings, databases, .. } = Subject::read(arguments, console).await?;
     // The objects that are made for others are not judged.
     let manifests = inventory.clone();
     let central = ClusterSettings { databases: Databases::Central, ..settings };
@@ -66,14 +68,10 @@ pub(super) async fn explain(
     if let Some(failure) = unreadable(&cluster, &[kind.as_str()], name) {
         return Err(failure);
     }
-    let database = match &arguments.nb {
-        Some(remote) => Database::Remote(remote.clone()),
-        None => Database::Embedded,
-    };
-    let (keys, limit) = (&arguments.input.keys, arguments.input.limit);
-    let zone = open_zone(Databases::CENTRAL, 0, &database, (keys, limit), console).await?;
-    let before = zone.northbound().snapshot();
-    let dry_run = DryRun::new(before.clone());
+    let databases = zone_databases((arguments, databases), &cluster, console).await?;
+    let real = databases.into_iter().next().map(|database| database.snapshot);
+    let before = real.clone().unwrap_or_else(|| Snapshot::empty(nb::schema()));
+    let dry_run = DryRun::new(before);
     let mut zone = ZoneReconciler::new(Databases::CENTRAL, dry_run, UuidSource::random());
     let problems = match zone.reconcile(&cluster).await {
         Ok(outcome) => outcome.problems,
@@ -82,7 +80,7 @@ pub(super) async fn explain(
             Vec::new()
         }
     };
-    let before = arguments.nb.is_some().then_some(&before);
+    let before = real.as_ref();
     let findings = lint(&manifests, &Facts::default(), before).findings;
     let after = zone.northbound().snapshot();
     let view = VpcView { findings: &findings, problems: &problems, before, after: &after };

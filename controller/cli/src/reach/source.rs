@@ -16,12 +16,13 @@ use patchbay_resources::object::{Object as _, Pod, Service};
 
 use super::args::{MatrixKind, SourceFlags};
 use super::facts::Facts;
+use super::owners::{PolicyNames, described};
 use crate::args::{Database, Format, Manifests};
 use crate::console::Console;
 use crate::databases::ZoneDatabase;
 use crate::failure::Failure;
 use crate::unreadable::unreadable;
-use crate::zones::{complete_cluster, open_zone, reconcile_zone};
+use crate::zones::{complete_cluster, now, open_zone, reconcile_zone};
 
 /// Databases, and manifests from which others can be made.
 pub(crate) struct Source {
@@ -31,6 +32,9 @@ pub(crate) struct Source {
     /// Manifests whose zones get databases when a question needs them. `None`: the databases are
     /// those of servers and files.
     manifests: Option<ManifestZones>,
+    /// Objects of the archive of the databases. `None`: there are none.
+    observed: Option<Cluster>,
+    policies: PolicyNames,
     /// The chassis whose variables templates get.
     chassis: Option<String>,
 }
@@ -59,23 +63,24 @@ impl Source {
         Ok(source)
     }
 
-    /// Databases of zones, with the gateways and chassis of the flags' manifests.
+    /// Databases of zones with the objects of their archive. The flags' manifests replace these.
     ///
     /// # Errors
     /// The manifests cannot be read, two databases are of one zone, or there is none.
     pub(crate) fn of_databases(
         flags: &SourceFlags,
-        databases: Vec<ZoneDatabase>,
+        (databases, collected): (Vec<ZoneDatabase>, Inventory),
         console: &mut Console<'_>,
     ) -> Result<Self, Failure> {
         let chassis = flags.chassis.as_deref();
         let limit = flags.input.manifest_limit.bytes();
         let inventory = if flags.paths.is_empty() {
-            Inventory::default()
+            collected
         } else {
             load(&flags.paths, console.input, None, limit)?
         };
         let facts = Facts::of_inventory(&inventory, flags.northd());
+        let policies = PolicyNames::of(&inventory);
         let mut zones: Option<Zones> = None;
         let mut named = BTreeMap::new();
         for ZoneDatabase { zone, snapshot } in databases {
@@ -92,7 +97,14 @@ impl Source {
         let zones = zones.ok_or_else(|| {
             Failure::Arguments("one of --nb, --file and --filename is required".to_owned())
         })?;
-        Ok(Self { zones, snapshots: named, manifests: None, chassis: flags.chassis.clone() })
+        Ok(Self {
+            zones,
+            snapshots: named,
+            manifests: None,
+            observed: flags.paths.is_empty().then(|| observed(flags, inventory)),
+            policies,
+            chassis: flags.chassis.clone(),
+        })
     }
 
     /// Answers a question, with the zones that the packet and the reply meet.
@@ -180,9 +192,11 @@ impl Source {
         pods.into_iter().collect()
     }
 
-    /// Objects of the manifests. `None`: the databases are those of servers and files.
+    /// Objects of the manifests, or of the archive. `None`: the databases are those of servers and
+    /// files.
     pub(crate) fn cluster(&self) -> Option<&Cluster> {
-        self.manifests.as_ref().map(|manifests| &manifests.cluster)
+        let of_manifests = self.manifests.as_ref().map(|manifests| &manifests.cluster);
+        of_manifests.or(self.observed.as_ref())
     }
 
     /// Rows of the zones that have databases, by zone.
@@ -201,8 +215,11 @@ impl Source {
         let (id, table) = snapshot.schema().table_by_name(row.table)?;
         let found = snapshot.row(id, row.uuid)?;
         let ids = found.get(table.column_id("external_ids")?);
-        let owner = Owner::of("", |key| ids.as_map()?.get_str(key))?;
-        Some(described(&owner))
+        let id = |key: &str| ids.as_map()?.get_str(key);
+        match Owner::of("", id) {
+            Some(owner) => Some(described(&owner)),
+            None => self.policies.of_port_group(id("parent")?),
+        }
     }
 
     /// The database of the zone of a sender.
@@ -293,8 +310,8 @@ pub(crate) async fn read_databases(
         return Box::pin(read_manifests(flags, senders, console)).await;
     }
     let keys = (&flags.input.keys, flags.input.limit);
-    let databases = flags.databases.read(keys, console).await?;
-    Source::of_databases(flags, databases, console)
+    let (databases, inventory) = flags.databases.read_with_objects(keys, console).await?;
+    Source::of_databases(flags, (databases, inventory), console)
 }
 
 /// Writes the rows of a zone of manifests into an embedded database: that of the flags, or else
@@ -339,8 +356,17 @@ async fn read_manifests(
         zones: Zones::new(default, database),
         snapshots: [(default.clone(), snapshot)].into(),
         manifests: Some(zones),
+        observed: None,
+        policies: PolicyNames::default(),
         chassis: flags.chassis.clone(),
     })
+}
+
+/// The objects of an archive, as they were in its cluster.
+fn observed(flags: &SourceFlags, inventory: Inventory) -> Cluster {
+    // Ranges of the cluster do not change what is shown.
+    let settings = flags.input.cluster.settings(&inventory).unwrap_or_default();
+    Cluster::observed(inventory, settings, now())
 }
 
 /// `true` if a pod, which is named with its namespace, has this name.
@@ -362,19 +388,6 @@ fn pod_nodes(cluster: &Cluster) -> BTreeMap<String, String> {
         Some((pod.key.to_string(), node.to_owned()))
     });
     nodes.collect()
-}
-
-/// The object of a row, in the words of its users.
-fn described(owner: &Owner) -> String {
-    let Owner { kind, name } = owner;
-    match kind.as_str() {
-        "NetpolNamespace" => format!("NetworkPolicies of namespace {name}"),
-        "NetpolNode" | "NetpolDefault" => format!("NetworkPolicies' default for {name}"),
-        "EgressFirewall" | "EgressQoS" => format!("{kind} of namespace {name}"),
-        "MulticastNS" => format!("multicast of namespace {name}"),
-        "UDNIsolation" => format!("isolation of user-defined networks ({name})"),
-        _ => owner.to_string(),
-    }
 }
 
 /// Adds the database of a zone, with warnings about its rows.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
+mod archives;
+mod collected;
 mod command;
 mod connected;
 mod demo;

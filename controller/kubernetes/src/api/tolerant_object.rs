@@ -1,8 +1,7 @@
 //! Tolerant decoding of objects that may be of another version of their definition.
 
-use patchbay_model::FieldProblem;
-use patchbay_resources::manifests::InventoryKind;
-use patchbay_resources::object::{Object as _, ObjectMeta, Pod};
+use patchbay_resources::manifests::{InventoryKind, decode_observed};
+use patchbay_resources::object::ObjectMeta;
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -30,35 +29,16 @@ pub(crate) struct UndecodableObject {
 impl<K: InventoryKind> TolerantObject<K> {
     /// Decodes an object.
     pub(crate) fn of(object: Value) -> Self {
-        if let Ok((known, unknown)) = K::decode(&object) {
-            // The selectors of a pod are the scheduler's.
-            if K::KIND == Pod::KIND || unknown.in_selectors().is_none() {
-                return Self(Ok(known));
-            }
-        }
+        let violation = match decode_observed(&object) {
+            Ok(known) => return Self(Ok(known)),
+            Err(violation) => violation,
+        };
         let metadata = ObjectMeta::deserialize(&object["metadata"])
             .unwrap_or_else(|_| requests::identity_of(&object));
         let status = object["status"].clone();
-        let raw = object.clone();
-        let (known, violations) = K::decode_strictly(object);
-        let violation = match &known {
-            // A selector without one of its parts would select too much.
-            Some(_) => violations.iter().find(|violation| concerns_selector(violation)),
-            // The violations before the last one are unknown fields.
-            None => violations.last(),
-        };
-        let error = violation.map(ToString::to_string);
-        Self(match (known, error) {
-            (Some(known), None) => Ok(known),
-            (_, error) => {
-                Err(UndecodableObject { metadata, status, raw, error: error.unwrap_or_default() })
-            }
-        })
+        let error = violation.to_string();
+        Self(Err(UndecodableObject { metadata, status, raw: object, error }))
     }
-}
-
-fn concerns_selector(violation: &FieldProblem) -> bool {
-    violation.field.to_ascii_lowercase().contains("selector")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use patchbay_model::FieldProblem;
+use serde_json::Value;
 
 use super::admission::{fill_in_defaults, has_status_subresource, meta_violations, pruned};
 use super::inventory::{
@@ -54,8 +55,10 @@ const WORKLOAD_KINDS: [&str; 9] = [
 
 /// Decoder of YAML documents into an inventory, which also collects their errors.
 pub(super) struct Decoder {
-    /// Origin of an object at a location: manifest or state file.
-    origin: fn(SourceLocation) -> Origin,
+    /// Origin of an object at a location: manifest, state file or archive.
+    pub(super) origin: fn(SourceLocation) -> Origin,
+    /// `true`: the objects are those of a cluster, which its API server has accepted.
+    is_observed: bool,
     pub(super) inventory: Inventory,
     pub(super) errors: Vec<Problem>,
     /// The first object of each kind that is not read, by `apiVersion` and kind, and the number of
@@ -73,6 +76,7 @@ impl Decoder {
     pub(super) fn new(origin: fn(SourceLocation) -> Origin) -> Self {
         Self {
             origin,
+            is_observed: false,
             inventory: Inventory::default(),
             errors: Vec::new(),
             ignored: BTreeMap::new(),
@@ -80,6 +84,11 @@ impl Decoder {
             objects: 0,
             files: 0,
         }
+    }
+
+    /// A decoder of the objects in an archive of a cluster.
+    pub(super) fn of_archive() -> Self {
+        Self { is_observed: true, ..Self::new(Origin::Archive) }
     }
 
     /// Returns the inventory. If there is at least one error, returns all of them, also those of
@@ -240,6 +249,9 @@ impl Decoder {
         group: &str,
         kind: &str,
     ) {
+        if self.is_observed {
+            return;
+        }
         if let Some((field, message)) = find_misspelling(group, kind) {
             self.errors.push(raw.problem(field, message));
         } else {
@@ -261,11 +273,15 @@ impl Decoder {
                     self.read_object(&ManifestObject { node, item_type, ..*raw });
                 }
             }
+            Some(YamlContent::Scalar(Value::Null)) if self.is_observed => {}
             _ => self.errors.push(raw.problem("items", "expected a list")),
         }
     }
 
     fn decode<T: InventoryKind>(&mut self, raw: &ManifestObject<'_>, version: &str) {
+        if self.is_observed {
+            return self.observe::<T>(raw, version);
+        }
         if T::VERSION != version {
             let message = format!("unsupported version {version:?}, expected {:?}", T::VERSION);
             self.errors.push(raw.problem("apiVersion", message));
@@ -374,7 +390,7 @@ fn ignored_warning(
 }
 
 /// Namespace and name of an object that cannot be decoded, as far as they can be read.
-fn written_key<T: InventoryKind>(raw: &ManifestObject<'_>) -> ObjectKey {
+pub(super) fn written_key<T: InventoryKind>(raw: &ManifestObject<'_>) -> ObjectKey {
     let name = raw.meta_text("name").unwrap_or_default();
     let namespace = raw.meta_text("namespace").unwrap_or("default");
     if T::NAMESPACED { ObjectKey::namespaced(namespace, name) } else { ObjectKey::cluster(name) }

@@ -66,12 +66,12 @@ pub fn read_manifests_within(
     for path in paths {
         if path.as_os_str() == "-" {
             let read = budget.read(&mut *stdin);
-            decode_file(&mut decoder, STANDARD_INPUT_NAME, read);
+            decoder.read_bytes(STANDARD_INPUT_NAME, read);
         } else if path.is_dir() {
             read_folder(&mut decoder, path, &mut budget);
         } else {
             let read = File::open(path).and_then(|file| budget.read(file));
-            decode_file(&mut decoder, &path.display().to_string(), read);
+            decoder.read_bytes(&path.display().to_string(), read);
         }
         if budget.is_exceeded {
             break;
@@ -107,7 +107,7 @@ pub fn read_state_files(files: &[PathBuf]) -> Result<Inventory, LoadError> {
     for file in files {
         let name = file.display().to_string();
         let before = (decoder.objects, decoder.errors.len());
-        decode_file(&mut decoder, &name, read_state_file(file));
+        decoder.read_bytes(&name, read_state_file(file));
         if (decoder.objects, decoder.errors.len()) == before {
             decoder.errors.push(file_problem(format!(
                 "no object in state file {name}: restore the file, or remove it to discard the state"
@@ -170,7 +170,7 @@ fn read_folder(decoder: &mut Decoder, folder: &Path, budget: &mut ByteBudget) {
     }
     for file in files {
         let read = File::open(&file).and_then(|file| budget.read(file));
-        decode_file(decoder, &file.display().to_string(), read);
+        decoder.read_bytes(&file.display().to_string(), read);
         if budget.is_exceeded {
             break;
         }
@@ -205,13 +205,16 @@ fn is_manifest(path: &Path) -> bool {
     matches!(extension, Some("yaml" | "yml" | "json")) && !fs::metadata(path).is_ok_and(is_other)
 }
 
-fn decode_file(decoder: &mut Decoder, name: &str, bytes: io::Result<Vec<u8>>) {
-    match bytes.map(String::from_utf8) {
-        Ok(Ok(text)) => decoder.read(name, &text),
-        Ok(Err(_)) => {
-            decoder.errors.push(file_problem(format!("cannot read {name}: not UTF-8 text")));
+impl Decoder {
+    /// Decodes all objects of a file, or notes why it cannot be read.
+    pub(super) fn read_bytes(&mut self, name: &str, bytes: io::Result<Vec<u8>>) {
+        match bytes.map(String::from_utf8) {
+            Ok(Ok(text)) => self.read(name, &text),
+            Ok(Err(_)) => {
+                self.errors.push(file_problem(format!("cannot read {name}: not UTF-8 text")));
+            }
+            Err(error) => self.errors.push(read_problem(name, &error)),
         }
-        Err(error) => decoder.errors.push(read_problem(name, &error)),
     }
 }
 

@@ -83,6 +83,8 @@ pub enum Origin {
     Manifest(SourceLocation),
     /// A state file of an earlier run.
     State(SourceLocation),
+    /// An archive with the objects of a cluster.
+    Archive(SourceLocation),
     /// Rendered for another object, whose kind and name this is.
     Rendered(String),
     /// The API server of a cluster.
@@ -90,10 +92,17 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// `true` for objects of a cluster, as they are there.
+    pub fn is_observed(&self) -> bool {
+        matches!(self, Self::Cluster | Self::Archive(_))
+    }
+
     /// Location in a file. `None`: the object is not from a file.
     pub fn location(&self) -> Option<&SourceLocation> {
         match self {
-            Self::Manifest(location) | Self::State(location) => Some(location),
+            Self::Manifest(location) | Self::State(location) | Self::Archive(location) => {
+                Some(location)
+            }
             Self::Rendered(_) | Self::Cluster => None,
         }
     }
@@ -102,7 +111,9 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Manifest(location) | Self::State(location) => location.fmt(f),
+            Self::Manifest(location) | Self::State(location) | Self::Archive(location) => {
+                location.fmt(f)
+            }
             Self::Rendered(owner) => write!(f, "rendered for {owner}"),
             Self::Cluster => f.write_str("the cluster"),
         }
@@ -473,6 +484,12 @@ pub trait InventoryKind: Object + Clone + PartialEq + DeserializeOwned {
 
 macro_rules! inventory_kinds {
     ($($kind:ty, $field:ident, $violations:expr;)*) => {
+        /// `true` if an inventory has the objects of a resource. The core group is empty.
+        pub(super) fn has_resource(group: &str, plural: &str) -> bool {
+            let resources = [$((<$kind>::GROUP, <$kind>::PLURAL)),*];
+            resources.contains(&(group, plural))
+        }
+
         $(impl InventoryKind for $kind {
             fn decode(json: &Value) -> serde_json::Result<(Self, UnknownFields)> {
                 located::decode(json)

@@ -1,8 +1,9 @@
 //! Objects of a run, and their decoding from manifests in YAML or JSON.
 //!
 //! An [`Inventory`] holds every object by kind, with its origin and its position in the order of
-//! the input. It does not depend on the source: [`read_manifests`] fills one from files, and
-//! `patchbay_kubernetes::inventory` from the objects of a cluster.
+//! the input. It does not depend on the source: [`read_manifests`] fills one from files,
+//! [`ObservedObjects`] from an archive of a cluster, and `patchbay_kubernetes::inventory` from the
+//! objects of a cluster.
 
 mod admission;
 mod decode;
@@ -13,6 +14,7 @@ mod inventory;
 mod located;
 mod manifest_object;
 mod misspelled_kind;
+mod observed;
 mod problem;
 mod words;
 mod yaml;
@@ -32,4 +34,5 @@ pub use inventory::{
     Inventory, InventoryKind, ObjectChange, ObjectKey, Objects, Origin, RefusedObject, Sourced,
     describe,
 };
+pub use observed::{ObservedObjects, decode_observed};
 pub use problem::{Problem, SourceLocation};

@@ -243,7 +243,7 @@ fn recreation_hint<T>(sourced: &Sourced<T>) -> String {
     match &sourced.origin {
         Origin::State(location) => format!("remove {} to recreate the object", location.file),
         // The old object is in the memory of this process.
-        Origin::Manifest(_) | Origin::Rendered(_) | Origin::Cluster => {
+        Origin::Manifest(_) | Origin::Archive(_) | Origin::Rendered(_) | Origin::Cluster => {
             "restart patchbay to recreate the object".to_owned()
         }
     }
