@@ -64,7 +64,7 @@ pub enum SourceError {
         source: io::Error,
     },
     /// There is nothing that is wanted.
-    #[error("{}: {}", path.display(), nothing(*wanted, *members, problems))]
+    #[error("{}: {}", path.display(), nothing(wanted, *members, problems))]
     Nothing {
         /// The archive or folder.
         path: PathBuf,
