@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
-use super::files::{open_northbound, warn_of_damage};
+use super::files::{note_file, open_northbound, warn_of_damage};
 use super::history::write_counted;
 use super::moment::time_text;
 use super::reach::args::{ProtocolName, named_sender, parse_destination, protocol_of};
@@ -232,6 +232,9 @@ impl Bisect {
         states.extend(newest);
         if let Some(console) = console {
             warn_of_damage(&self.file, log.end(), console)?;
+            let times = states.iter().map(|state| state.time);
+            let last = states.last().and_then(|state| state.time);
+            note_file(&self.file, (last, times.max().flatten()), console)?;
         }
         Ok(states)
     }

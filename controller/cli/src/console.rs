@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, BufWriter, Read, Write};
+use std::time::SystemTime;
 
 use patchbay_model::printable::printable;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use super::colours::{Colour, Colours};
 use super::failure::Failure;
 use super::lines::wrapped_behind;
 use super::progress::Progress;
+use super::source_age::{SourceAge, SourcedDocument};
 
 /// Maximum number of warnings about one subject; the rest is a count, so that the end of the output
 /// stays on a screen.
@@ -43,6 +45,10 @@ pub(super) struct Console<'a> {
     pub(super) output_colours: Colours,
     /// Colours of `errors`.
     pub(super) error_colours: Colours,
+    /// Sources of the answer, in the order in which they were read.
+    sources: Vec<SourceAge>,
+    /// `true` if sources that are read as they change have a line.
+    pub(super) shows_live_sources: bool,
     /// Number of YAML documents written to `output`.
     pub(super) documents: u64,
     /// Line about long work on `errors`.
@@ -64,6 +70,8 @@ impl<'a> Console<'a> {
             is_terminal: false,
             output_colours: Colours::Off,
             error_colours: Colours::Off,
+            sources: Vec::new(),
+            shows_live_sources: false,
             documents: 0,
             progress: Progress::default(),
         }
@@ -88,6 +96,21 @@ impl Console<'_> {
             return Ok(());
         }
         self.report(&format!("warning: {warning}"))
+    }
+
+    /// Notes a source of the answer, with a line on standard error the first time. Documents name all
+    /// sources.
+    pub(super) fn note_source(&mut self, source: SourceAge) -> io::Result<()> {
+        if let Some(known) = self.sources.iter_mut().find(|known| known.name == source.name) {
+            // A command that follows a source reads it again.
+            *known = source;
+            return Ok(());
+        }
+        if !source.is_live() || self.shows_live_sources {
+            self.report(&source.line(SystemTime::now()))?;
+        }
+        self.sources.push(source);
+        Ok(())
     }
 
     /// Writes how many warnings were only counted, by subject, and begins to count again.
@@ -184,12 +207,22 @@ impl Console<'_> {
         })
     }
 
-    /// Prints a JSON or YAML document.
+    /// Prints a JSON or YAML document. An object gets the member `sources`, unless none was noted.
     pub(super) fn document(
         &mut self,
         document: &impl Serialize,
         format: Format,
     ) -> Result<(), Failure> {
+        if self.sources.is_empty() || !is_object(document) {
+            return self.plain_document(document, format);
+        }
+        let now = SystemTime::now();
+        let sources = self.sources.iter().map(|source| source.document(now)).collect();
+        self.plain_document(&SourcedDocument { document, sources }, format)
+    }
+
+    /// Prints a JSON or YAML document as it is.
+    fn plain_document(&mut self, document: &impl Serialize, format: Format) -> Result<(), Failure> {
         if format == Format::Json {
             let text = serde_json::to_string_pretty(document).map_err(io::Error::other)?;
             return Ok(writeln!(self.output, "{text}")?);
@@ -205,5 +238,27 @@ impl Console<'_> {
     pub(super) fn yaml(&mut self, object: &impl Serialize) -> Result<(), Failure> {
         let text = serde_saphyr::to_string(object).map_err(io::Error::other)?;
         Ok(self.output.write_all(text.as_bytes())?)
+    }
+}
+
+/// `true` if a document is an object, and not a list.
+fn is_object(document: &impl Serialize) -> bool {
+    let mut first = FirstByte(None);
+    // The writer ends the work at the first byte.
+    let _ = serde_json::to_writer(&mut first, document);
+    first.0 == Some(b'{')
+}
+
+/// Writer that keeps the first byte, and refuses the rest.
+struct FirstByte(Option<u8>);
+
+impl Write for FirstByte {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.or(bytes.first().copied());
+        Err(io::ErrorKind::WriteZero.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -12,6 +12,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::files::{ArchivePart, read_archive, read_file, split_zone};
 use super::keys::Keys;
+use super::source_age::SourceAge;
 use super::time_limit::TimeLimit;
 use super::zones::open_remote;
 
@@ -96,6 +97,7 @@ impl DatabaseFlags {
         for named in &self.nb {
             let (zone, remote) = split_zone(named);
             let opened = open_remote(remote, keys, limit, console).await?;
+            console.note_source(SourceAge::live(remote))?;
             found.push((zone.map(str::to_owned), remote.to_owned(), opened.snapshot()));
         }
         for named in &self.file {
@@ -106,7 +108,7 @@ impl DatabaseFlags {
         if let Some(archive) = &self.must_gather {
             let read = read_archive(archive, part, console)?;
             let zones = read.zones.into_iter();
-            found.extend(zones.map(|found| (Some(found.zone), found.member, found.snapshot)));
+            found.extend(zones.map(|found| (Some(found.zone), found.member, found.state.snapshot)));
             inventory = read.inventory;
         }
         let databases = found.into_iter().map(|(zone, place, snapshot)| ZoneDatabase {

@@ -1,7 +1,9 @@
 //! Northbound databases in files and archives.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use ovsdb_sim::LogEnd;
 use patchbay_engine::db::Snapshot;
@@ -14,6 +16,7 @@ use patchbay_sources::{
 
 use super::console::Console;
 use super::failure::Failure;
+use super::source_age::{SourceAge, SourceTime};
 
 /// Opens a file, which must be of a Northbound database.
 pub(super) fn open_northbound(path: &Path) -> Result<UnpackedLog, Failure> {
@@ -42,7 +45,18 @@ pub(super) fn read_file(
         other => Failure::Arguments(format!("{}: {other}", path.display())),
     })?;
     warn_of_damage(path, log.end(), console)?;
+    note_file(path, (state.time, state.latest), console)?;
     Ok(state.snapshot)
+}
+
+/// Notes the age of a database file. `times`: of its last transaction, and the latest one.
+pub(super) fn note_file(
+    path: &Path,
+    (time, latest): (Option<SystemTime>, Option<SystemTime>),
+    console: &mut Console<'_>,
+) -> io::Result<()> {
+    let name = path.display().to_string();
+    console.note_source(SourceAge { name, time: SourceTime::Kept { time, latest } })
 }
 
 /// Warns if a file ends with a damaged record.
@@ -104,7 +118,7 @@ pub(super) fn read_archive(
         objects: (part != ArchivePart::Databases).then_some(&mut objects),
         ..Wanted::default()
     };
-    let Gathered { zones: found, problems, .. } = gather(archive, wanted)?;
+    let Gathered { zones: found, time, problems } = gather(archive, wanted)?;
     for problem in &problems {
         let warning = format!("{}: {problem}", archive.display());
         console.warn("members of archives", &warning)?;
@@ -115,7 +129,7 @@ pub(super) fn read_archive(
             zones.insert(gathered.zone.clone(), gathered);
             continue;
         };
-        let is_larger = gathered.snapshot.row_count() > other.snapshot.row_count();
+        let is_larger = gathered.state.snapshot.row_count() > other.state.snapshot.row_count();
         let (kept, left) = if is_larger { (gathered, other) } else { (other, gathered) };
         let warning = format!(
             "two databases of zone {}: {} is read, {} is left out",
@@ -124,7 +138,11 @@ pub(super) fn read_archive(
         console.warn("members of archives", &warning)?;
         zones.insert(kept.zone.clone(), kept);
     }
-    Ok(Archive { zones: zones.into_values().collect(), inventory: objects.0.finish() })
+    let zones: Vec<_> = zones.into_values().collect();
+    let time = time.or_else(|| zones.iter().filter_map(|zone| zone.state.time).max());
+    let name = archive.display().to_string();
+    console.note_source(SourceAge { name, time: SourceTime::Kept { time, latest: time } })?;
+    Ok(Archive { zones, inventory: objects.0.finish() })
 }
 
 /// The archive among paths of `-f`. `None`: they are manifests.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
-use super::files::{open_northbound, warn_of_damage};
+use super::files::{note_file, open_northbound, warn_of_damage};
 use super::moment::time_text;
 use patchbay_changes::{ChangeKind, ChangedRow, Snapshots};
 use patchbay_sources::Moment;
@@ -62,10 +62,12 @@ pub(super) fn history(arguments: &History, console: &mut Console<'_>) -> Result<
     let mut log = open_northbound(&arguments.file)?;
     let mut entries = Vec::new();
     let mut before = log.snapshot();
+    let (mut last, mut latest) = (None, None);
     loop {
         let next = log.next()?;
         let Some(transaction) = next else { break };
         let after = log.snapshot();
+        (last, latest) = (transaction.time, latest.max(transaction.time));
         if arguments.shows(transaction.record, transaction.time) {
             let snapshots = Snapshots { before: &before, after: &after };
             let entry = Entry {
@@ -87,6 +89,7 @@ pub(super) fn history(arguments: &History, console: &mut Console<'_>) -> Result<
         before = after;
     }
     warn_of_damage(&arguments.file, log.end(), console)?;
+    note_file(&arguments.file, (last, latest), console)?;
     match arguments.output {
         Format::Text => Ok(()),
         format => console.document(&entries, format),

@@ -63,6 +63,7 @@ mod run;
 mod settings;
 mod show;
 mod snapshot;
+mod source_age;
 mod source_word;
 mod state;
 mod stop;
@@ -159,7 +160,8 @@ fn main() -> ExitCode {
     console.is_terminal = io::stdout().is_terminal();
     console.output_colours = Colours::of(&io::stdout());
     console.error_colours = Colours::of(&io::stderr());
-    console.progress.is_shown = io::stderr().is_terminal();
+    console.shows_live_sources = io::stderr().is_terminal();
+    console.progress.is_shown = console.shows_live_sources;
     let done = execute(command, log, &mut console).and_then(|code| {
         console.report_omitted_warnings()?;
         console.output.flush()?;

@@ -11,6 +11,7 @@ use super::console::Console;
 use super::failure::Failure;
 use super::files::read_file;
 use super::keys::Keys;
+use super::source_age::SourceAge;
 use super::time_limit::TimeLimit;
 use super::zones::open_remote;
 
@@ -45,6 +46,7 @@ impl OneDatabase {
             (Some(file), _) => Ok((file.display().to_string(), read_file(file, self.at, console)?)),
             (None, Some(remote)) => {
                 let opened = open_remote(remote, &self.keys, self.limit, console).await?;
+                console.note_source(SourceAge::live(remote))?;
                 Ok((remote.clone(), opened.snapshot()))
             }
             (None, None) => {

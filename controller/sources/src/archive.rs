@@ -4,10 +4,9 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use patchbay_engine::db::Snapshot;
-
-use crate::moment::Moment;
+use crate::moment::{DatabaseState, Moment};
 use crate::search::Search;
 
 /// What is read of an archive.
@@ -35,6 +34,9 @@ pub trait ObjectFiles {
 pub struct Gathered {
     /// Northbound databases, in the order of their members.
     pub zones: Vec<GatheredZone>,
+    /// Time of the collection: that of the file `timestamp` of must-gather, or else that of the newest
+    /// file. `None`: no file has a time.
+    pub time: Option<SystemTime>,
     /// What could not be read, each with its member.
     pub problems: Vec<String>,
 }
@@ -47,8 +49,8 @@ pub struct GatheredZone {
     pub zone: String,
     /// Path of the member, with the archives around it.
     pub member: String,
-    /// The rows.
-    pub snapshot: Snapshot,
+    /// The rows, and their time.
+    pub state: DatabaseState,
 }
 
 /// Error: a file or an archive cannot be used.

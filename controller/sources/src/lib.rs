@@ -10,6 +10,7 @@
 //! Unpacked bytes are limited, because an archive of some kilobytes can stand for terabytes.
 
 mod archive;
+mod collection_time;
 mod kind;
 mod moment;
 mod object_path;

@@ -5,12 +5,12 @@ use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use ovsdb_sim::{DatabaseLog, FileError, LogEnd};
-use patchbay_engine::db::Snapshot;
 use patchbay_schemas::nb;
 
 use crate::archive::{Gathered, GatheredZone, Wanted};
+use crate::collection_time::{CollectionTime, MAX_TIMESTAMP_BYTES};
 use crate::kind::{BEGIN_BYTES, SourceKind, kind_of_bytes};
-use crate::moment::{StateError, state_at};
+use crate::moment::{DatabaseState, StateError, state_at};
 use crate::object_path::{Resource, resource_of};
 use crate::unpack::{Budget, peek, unpack};
 use crate::zone_names::PodNodes;
@@ -29,7 +29,8 @@ const MAX_PROBLEMS: usize = 1_000;
 /// State of a search.
 pub(crate) struct Search<'a> {
     wanted: Wanted<'a>,
-    found: Vec<(String, Snapshot)>,
+    found: Vec<(String, DatabaseState)>,
+    time: CollectionTime,
     nodes: PodNodes,
     /// Number of files and members.
     members: usize,
@@ -47,6 +48,7 @@ impl<'a> Search<'a> {
         Self {
             wanted,
             found: Vec::new(),
+            time: CollectionTime::default(),
             nodes: PodNodes::default(),
             members: 0,
             object_files: 0,
@@ -67,12 +69,12 @@ impl<'a> Search<'a> {
     }
 
     pub(crate) fn into_gathered(self) -> Gathered {
-        let zones = self.found.into_iter().map(|(member, snapshot)| GatheredZone {
-            zone: self.nodes.zone_of(&member, &snapshot),
+        let zones = self.found.into_iter().map(|(member, state)| GatheredZone {
+            zone: self.nodes.zone_of(&member, &state.snapshot),
             member,
-            snapshot,
+            state,
         });
-        Gathered { zones: zones.collect(), problems: self.problems }
+        Gathered { zones: zones.collect(), time: self.time.get(), problems: self.problems }
     }
 
     /// Notes what cannot be read.
@@ -94,6 +96,7 @@ impl<'a> Search<'a> {
                 if metadata.is_dir() {
                     self.read_folder(root, &path)
                 } else if metadata.is_file() {
+                    self.time.add_file(metadata.modified().ok());
                     let input = Box::new(BufReader::new(File::open(&path)?));
                     self.read_member(&name, input, 0)
                 } else {
@@ -123,6 +126,12 @@ impl<'a> Search<'a> {
             SourceKind::Database if self.wanted.no_databases => Ok(()),
             SourceKind::Database => self.read_database(name, input),
             SourceKind::Archive => self.read_archive(name, input, depth),
+            SourceKind::Other if name.rsplit('/').next() == Some("timestamp") => {
+                let mut text = String::new();
+                input.take(MAX_TIMESTAMP_BYTES).read_to_string(&mut text)?;
+                self.time.read(&text);
+                Ok(())
+            }
             SourceKind::Other => match resource_of(name) {
                 Some(resource) => self.read_objects(name, resource, input),
                 None => Ok(()),
@@ -146,6 +155,7 @@ impl<'a> Search<'a> {
             if !entry.header().entry_type().is_file() {
                 continue;
             }
+            self.time.add_member(entry.header().mtime().unwrap_or_default());
             let member = format!("{name}/{}", entry.path()?.display());
             let read = self.read_member(&member, Box::new(BufReader::new(entry)), depth + 1);
             if let Err(error) = read {
@@ -168,7 +178,7 @@ impl<'a> Search<'a> {
         if let Some(problem) = log.end().and_then(LogEnd::problem) {
             self.report(format!("{name}: {problem}"));
         }
-        self.found.push((name.to_owned(), state.snapshot));
+        self.found.push((name.to_owned(), state));
         Ok(())
     }
 

@@ -25,17 +25,29 @@ pub(crate) fn patchbay() -> Command {
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
+    /// Standard error without the lines about the ages of sources.
     pub(crate) stderr: String,
+    /// Lines about the ages of sources.
+    pub(crate) ages: Vec<String>,
 }
 
 impl From<Output> for Run {
     fn from(output: Output) -> Self {
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let (ages, rest): (Vec<&str>, Vec<&str>) =
+            stderr.split_inclusive('\n').partition(|line| is_age(line));
         Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
+            stderr: rest.concat(),
+            ages: ages.into_iter().map(|line| line.trim_end().to_owned()).collect(),
         }
     }
+}
+
+/// `true` for a line about the age of a source.
+fn is_age(line: &str) -> bool {
+    line.ends_with(" UTC)\n") && line.contains(" old (") || line.ends_with(", of an unknown time\n")
 }
 
 impl Run {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, may stop a test")]
 
+mod ages;
 mod archives;
 mod collected;
 mod command;
