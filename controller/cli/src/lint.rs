@@ -72,14 +72,13 @@ async fn lint_databases(arguments: &Lint, console: &mut Console<'_>) -> Result<F
 async fn lint_manifests(arguments: &Lint, console: &mut Console<'_>) -> Result<Findings, Failure> {
     let limit = arguments.manifest_limit.bytes();
     let mut text = String::new();
-    let inventory = match archive_of(&arguments.paths)? {
-        Some(archive) => read_objects(archive, console)?,
-        None => {
-            let mut input = Copied::new(&mut *console.input);
-            let read = read_manifests_within(&arguments.paths, &mut input, limit)?;
-            text = String::from_utf8(input.bytes).unwrap_or_default();
-            read
-        }
+    let inventory = if let Some(archive) = archive_of(&arguments.paths)? {
+        read_objects(archive, console)?
+    } else {
+        let mut input = Copied::new(&mut *console.input);
+        let read = read_manifests_within(&arguments.paths, &mut input, limit)?;
+        text = String::from_utf8(input.bytes).unwrap_or_default();
+        read
     };
     warn_of_objects(&inventory, console)?;
     let northbound = match &arguments.databases.nb[..] {

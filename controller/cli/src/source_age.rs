@@ -71,13 +71,11 @@ impl SourceAge {
             return format!("{name}, of an unknown time");
         };
         let date = Date(time);
-        match self.clock_problem(now) {
-            Some(problem) => format!("{name}, of {date}: {problem}"),
-            None => {
-                let age = now.duration_since(time).unwrap_or_default();
-                format!("{name}, {} old ({date})", length(age))
-            }
+        if let Some(problem) = self.clock_problem(now) {
+            return format!("{name}, of {date}: {problem}");
         }
+        let age = now.duration_since(time).unwrap_or_default();
+        format!("{name}, {} old ({date})", length(age))
     }
 
     /// The source in a document.

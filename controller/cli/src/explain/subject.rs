@@ -117,12 +117,11 @@ pub(super) async fn zone_databases(
     cluster: &Cluster,
     console: &mut Console<'_>,
 ) -> Result<Vec<ZoneDatabase>, Failure> {
-    let mut databases = match of_archive {
-        Some(databases) => databases,
-        None => {
-            let keys = (&arguments.input.keys, arguments.input.limit);
-            arguments.databases.read(keys, console).await?
-        }
+    let mut databases = if let Some(databases) = of_archive {
+        databases
+    } else {
+        let keys = (&arguments.input.keys, arguments.input.limit);
+        arguments.databases.read(keys, console).await?
     };
     if databases.is_empty() {
         return Ok(databases);

@@ -142,8 +142,7 @@ fn of_kube_ovn(file: &Path) {
     };
     let a = txn.insert(&port("a", 1)).unwrap();
     let b = txn.insert(&port("b", 2)).unwrap();
-    let switch =
-        LogicalSwitch { name: "s".into(), ports: [a, b.clone()].into(), ..Default::default() };
+    let switch = LogicalSwitch { name: "s".into(), ports: [a, b].into(), ..Default::default() };
     txn.insert(&switch).unwrap();
     let ids = [("parent".to_owned(), "deny.all.my.shop".to_owned())];
     let acl = txn

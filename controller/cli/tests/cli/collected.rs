@@ -1,5 +1,6 @@
 //! A must-gather of the cluster of manifests, as collectors make it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -112,7 +113,7 @@ impl Collected {
     ) {
         let group = if T::GROUP.is_empty() { "core" } else { T::GROUP };
         let plural = T::PLURAL;
-        let mut lists: std::collections::BTreeMap<&str, Vec<Value>> = Default::default();
+        let mut lists: BTreeMap<&str, Vec<Value>> = BTreeMap::default();
         for (key, object) in objects {
             let mut object = serde_json::to_value(object).unwrap();
             // A field of a later version.

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use patchbay_resources::cnc::{ClusterNetworkConnect, Connectivity};
     use patchbay_resources::nad::NetworkAttachmentDefinition;
-    use patchbay_resources::object::{EgressIP, NetworkPolicy, RouteAdvertisements};
+    use patchbay_resources::object::{EgressIP, NetworkPolicy, Pod, RouteAdvertisements};
     use patchbay_resources::udn::ClusterUserDefinedNetwork;
 
     fn received(spec: &Value) -> TolerantObject<ClusterNetworkConnect> {

@@ -175,7 +175,7 @@ mod tests {
             ("other.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"),
         ]);
         let warnings: Vec<String> = inventory.warnings.iter().map(ToString::to_string).collect();
-        let begins = ["cut.yaml:", "binary.yaml:", "bomb.yaml:", "policies.yaml:4", "old.yaml:1"];
+        let begins = ["cut.yaml:", "binary.yaml:", "bomb.yaml:", "policies.yaml:5", "old.yaml:1"];
         assert_eq!(warnings.len(), begins.len(), "{warnings:#?}");
         for (warning, begin) in warnings.iter().zip(begins) {
             assert!(warning.starts_with(begin), "{warnings:#?}");
