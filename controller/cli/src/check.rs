@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 mod databases;
+mod installed;
 mod output;
 mod wanted;
 
@@ -72,8 +73,14 @@ async fn round(
     console: &mut Console<'_>,
 ) -> Result<Vec<CheckGroup>, Failure> {
     let mut checks = check_cluster(client, config).await;
+    let installed = installed::installed(&checks);
+    let mut groups = checks.groups.iter_mut();
+    if let Some(group) = groups.find(|group| group.name == "installation") {
+        group.checks.push(installed::check(&installed));
+    }
     if !arguments.databases.is_empty() {
-        let databases = Box::pin(databases::check(arguments, client, &checks, console)).await?;
+        let scene = databases::Scene { client, is_reachable: checks.is_reachable, installed };
+        let databases = Box::pin(databases::check(arguments, &scene, console)).await?;
         checks.groups.push(databases);
     }
     Ok(checks.groups)

@@ -130,6 +130,8 @@ pub struct Lab {
     next_device: AtomicUsize,
     /// Number of the next node.
     next_node: usize,
+    /// `false`: other programs write the rows of zones.
+    writes_rows: bool,
     /// Source of the placeholders of new rows.
     uuids: UuidSource,
     pub(crate) spawner: Spawner,
@@ -222,6 +224,31 @@ impl Lab {
         release: Release,
         cluster: &Cluster,
     ) -> Result<Self, LabError> {
+        Self::start_as(server, release, cluster, true).await
+    }
+
+    /// [`start_with`](Self::start_with), without rows of the cluster: other programs write them, such
+    /// as zone controllers. [`apply`](Self::apply) makes nodes and pods those of a cluster.
+    ///
+    /// # Errors
+    /// As for [`start_with`](Self::start_with).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start_without_rows(
+        server: DatabaseServer,
+        release: Release,
+        cluster: &Cluster,
+    ) -> Result<Self, LabError> {
+        Self::start_as(server, release, cluster, false).await
+    }
+
+    async fn start_as(
+        server: DatabaseServer,
+        release: Release,
+        cluster: &Cluster,
+        writes_rows: bool,
+    ) -> Result<Self, LabError> {
         let questions = Arc::<OpenQuestions>::default();
         let mut lab = Self {
             folder: LabFolder::create()?,
@@ -237,6 +264,7 @@ impl Lab {
             questions,
             next_device: AtomicUsize::new(1),
             next_node: 1,
+            writes_rows,
             uuids: UuidSource::seeded(0),
         };
         lab.apply(cluster).await?;

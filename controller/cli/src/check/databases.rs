@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube::Client;
 use patchbay_connects::{has_pass_action, version_without_remote_ports};
-use patchbay_kubernetes::{Check, CheckGroup, ClusterChecks, list_inventory};
+use patchbay_kubernetes::{Check, CheckGroup, list_inventory};
 use patchbay_model::Feature;
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_reconcile::Cluster;
@@ -14,6 +14,7 @@ use patchbay_schemas::uuids::UuidSource;
 use patchbay_sources::own_zone;
 
 use super::args;
+use super::installed::{Installed, zone_settings};
 use crate::console::Console;
 use crate::databases::{DatabaseFlags, ZoneDatabase};
 use crate::failure::Failure;
@@ -25,11 +26,18 @@ const GROUP: &str = "northbound";
 /// Rows of a connect that a finding names; further ones are counted.
 const MAX_ROWS: usize = 3;
 
+/// The cluster of the databases.
+pub(super) struct Scene<'a> {
+    pub(super) client: &'a Client,
+    /// `true` if the API server has answered.
+    pub(super) is_reachable: bool,
+    pub(super) installed: Vec<Installed>,
+}
+
 /// Checks each database that the flags name. One that cannot be read stops no other check.
 pub(super) async fn check(
     arguments: &args::Check,
-    client: &Client,
-    cluster: &ClusterChecks,
+    scene: &Scene<'_>,
     console: &mut Console<'_>,
 ) -> Result<CheckGroup, Failure> {
     let mut checks = Vec::new();
@@ -45,7 +53,7 @@ pub(super) async fn check(
             )),
         }
     }
-    let objects = objects(arguments, client, cluster).await;
+    let objects = objects(arguments, scene).await;
     for database in &databases {
         checks.push(Check::ok(
             format!("reachable {}", database.zone),
@@ -84,19 +92,22 @@ fn sources(flags: &DatabaseFlags) -> Vec<(String, DatabaseFlags)> {
 }
 
 /// The objects of the cluster, or why they are not known.
-async fn objects(
-    arguments: &args::Check,
-    client: &Client,
-    checks: &ClusterChecks,
-) -> Result<Cluster, String> {
-    if !checks.is_reachable {
+async fn objects(arguments: &args::Check, scene: &Scene<'_>) -> Result<Cluster, String> {
+    if !scene.is_reachable {
         return Err("the API server does not answer".to_owned());
     }
     let limit = arguments.limit.duration();
-    let listed = tokio::time::timeout(limit, list_inventory(client)).await;
+    let listed = tokio::time::timeout(limit, list_inventory(scene.client)).await;
     let late = |_| format!("the objects are not listed within {} s", limit.as_secs());
     let inventory = listed.map_err(late)?.map_err(|error| error.to_string())?;
-    let settings = arguments.cluster.zone_settings(&inventory);
+    // The settings of the installation count, unless the user gives others.
+    let installed = zone_settings(&scene.installed);
+    let installed = installed.filter(|_| arguments.cluster.arguments().is_empty());
+    let flags = installed.map_or_else(
+        || arguments.cluster.clone(),
+        |run| run.cluster.with_dynamic_udn(run.dynamic_udn),
+    );
+    let settings = flags.zone_settings(&inventory);
     let settings = settings.map_err(|failure| failure.to_string())?;
     Ok(Cluster::observed(inventory, settings, now()))
 }

@@ -84,6 +84,7 @@ async fn an_installation_works_until_parts_of_it_fail() {
     let healthy = checked.check(&["--wait", "100", "--nb", &remote]).await;
     healthy.expect_others_ok(&[]);
     assert_eq!(healthy.code, 0);
+    healthy.expect("installation/settings", "ok", "the same settings");
     healthy.expect("leader/holder", "ok", "pod one leads");
     healthy.expect("zones/renewals", "ok", "3 zones");
     healthy.expect(&format!("northbound/rows {ZONE}"), "ok", "as wanted");
@@ -162,7 +163,22 @@ async fn what_is_not_installed_or_not_done_is_named() {
     let apps = "/apis/apps/v1/namespaces/default";
     let status = json!({"status": {"desiredNumberScheduled": 0}});
     checked.send("PATCH", &format!("{apps}/daemonsets/patchbay-zone/status"), &status).await;
+    let zone = "/apis/apps/v1/namespaces/default/daemonsets/patchbay-zone";
+    let other = |arguments: Value| {
+        let container = json!({"name": "patchbay", "args": arguments});
+        json!({"spec": {"template": {"spec": {"containers": [container]}}}})
+    };
+    let mtu = json!(["run", "--mode=zone", "--zone=$(K8S_NODE)", "--mtu=9000"]);
+    checked.send("PATCH", zone, &other(mtu)).await;
     let strange = checked.check(&[]).await;
+    let finding = "with --service-cidr=10.96.0.0/16, and patchbay-zone with --mtu=9000";
+    strange.expect("installation/settings", "failed", finding);
+    checked.send("PATCH", zone, &other(json!(["run", "--mode=zone", "--newer"]))).await;
+    let newer = checked.check(&[]).await;
+    newer.expect("installation/settings", "failed", "patchbay-zone: unexpected argument");
+    checked.send("PATCH", zone, &other(json!(["run", "--config=f", "--mode=cluster"]))).await;
+    let of_file = checked.check(&[]).await;
+    of_file.expect("installation/settings", "skipped", "in a file");
     strange.expect("leader/holder", "warning", "the leader stray_1 is no pod");
     strange.expect("installation/zone", "failed", "wants no pod");
     strange.expect("connects/accepted", "failed", "no condition yet");

@@ -43,6 +43,8 @@ mod scale;
 mod settings;
 mod slow_writes;
 mod stored;
+#[cfg(feature = "lab")]
+mod story;
 mod testbed;
 mod undecodable_objects;
 mod unresponsive_server;

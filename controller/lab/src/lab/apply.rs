@@ -149,7 +149,9 @@ impl Lab {
             };
             // Planning does not wait, and the caller may have to drop this future.
             yield_now().await;
-            self.warnings.extend(zone.reconcile(name, cluster).await?);
+            if self.writes_rows {
+                self.warnings.extend(zone.reconcile(name, cluster).await?);
+            }
             if !keeps_plans {
                 zone.reconciler = Zone::new(name, node, self.uuids.fork()).reconciler;
             }
