@@ -27,16 +27,19 @@ function point(event) {
   return new DOMPoint(event.clientX, event.clientY).matrixTransform(inverse);
 }
 
-// Shows some places and their surroundings.
+// Shows some places and their surroundings, within the picture.
 function lookAt(shown) {
   if (shown.length === 0) { return; }
   const boxes = shown.map((place) => place.getBBox());
   const left = Math.min(...boxes.map((box) => box.x));
   const top = Math.min(...boxes.map((box) => box.y));
-  const width = Math.max(...boxes.map((box) => box.x + box.width)) - left;
-  const height = Math.max(...boxes.map((box) => box.y + box.height)) - top;
-  const margin = Math.max(width, height) * 0.15 + 60;
-  view = [left - margin, top - margin, width + 2 * margin, height + 2 * margin];
+  const right = Math.max(...boxes.map((box) => box.x + box.width));
+  const bottom = Math.max(...boxes.map((box) => box.y + box.height));
+  const margin = Math.max(right - left, bottom - top) * 0.15 + 60;
+  const [x, y] = [Math.max(full[0], left - margin), Math.max(full[1], top - margin)];
+  const width = Math.min(full[0] + full[2], right + margin) - x;
+  const height = Math.min(full[1] + full[3], bottom + margin) - y;
+  view = [x, y, width, height];
   show();
 }
 

@@ -13,6 +13,7 @@ function keep() {
 function restore() {
   const choices = JSON.parse(sessionStorage.getItem('choices') || 'null');
   if (choices === null) { return; }
+  sessionStorage.removeItem('choices');
   if (choices.theme !== undefined) {
     document.documentElement.dataset.theme = choices.theme;
     byId('theme').textContent = `Theme: ${choices.theme}`;

@@ -57,6 +57,8 @@ function answer(from, to) {
   const count = pairs.names.length;
   const cell = pairs.cells[from * count + to];
   asked = `${from} ${to}`;
+  const link = new URLSearchParams({ between: pairs.what, from: pairs.names[from], to: pairs.names[to] });
+  history.replaceState(null, '', `#${link}`);
   byId('from').value = String(from);
   byId('to').value = String(to);
   for (const button of byId('matrix').querySelectorAll('button')) {
@@ -194,6 +196,19 @@ function choosePairs(place) {
   showPairs();
 }
 
+// Chooses the pair of a link to this page.
+function follow() {
+  const link = new URLSearchParams(location.hash.slice(1));
+  const place = data.pairs.findIndex((of) => of.what === link.get('between'));
+  if (place < 0) { return; }
+  byId('what').value = String(place);
+  choosePairs(place);
+  const [from, to] = ['from', 'to'].map((end) => pairs.names.indexOf(link.get(end)));
+  if (from < 0 || to < 0) { return; }
+  answer(from, to);
+  byId('answer').scrollIntoView({ block: 'nearest' });
+}
+
 function showFindings() {
   const wanted = byId('finding-filter').value.trim().toLowerCase();
   const severities = new Set([...document.querySelectorAll('[data-severity]')].filter((box) => box.checked).map((box) => box.dataset.severity));
@@ -237,6 +252,8 @@ function hide(section) {
   document.querySelector(`nav a[href="#${section}"]`).hidden = true;
 }
 
+// A flat picture needs no high frame.
+document.querySelector('.frame').style.aspectRatio = `${full[2]} / ${full[3]}`;
 byId('title').textContent = data.title;
 byId('facts').textContent = data.facts.filter(([count]) => count > 0).map(([count, noun]) => `${count} ${noun}`).join(', ');
 data.pairs.forEach((of, place) => byId('what').append(element('option', of.what, { value: place })));
@@ -263,3 +280,5 @@ showFindings();
 if (data.connects.length > 0) { showConnects(); } else { hide('connects'); }
 if (data.findings.length === 0) { hide('findings'); }
 if (data.differences === null) { hide('differences'); } else { showDifferences(); }
+window.addEventListener('hashchange', follow);
+follow();

@@ -176,6 +176,41 @@ fn a_click_on_a_pair_lights_its_way_in_a_browser() {
 
 #[test]
 #[ignore = "takes long, and needs chromium: scripts/test --all"]
+fn a_link_chooses_a_pair_in_a_browser() {
+    let folder = ScratchDir::new();
+    let file = folder.path().join("report.html");
+    report_on(&shop(), "--port 5432", &file).succeeded();
+    let link = "#between=machines&from=partner%2Fclient&to=shop%2Fdb";
+    let url = format!("file://{}{link}", file.display());
+    let mut page = Page::open_url(&url, &folder.path().join("profile"));
+    let by = "document.querySelector('#answer .by').textContent";
+    assert!(page.evaluate(by).as_str().unwrap().contains("NetworkPolicies of namespace shop"));
+    // Another pair changes the link, and a link to nothing changes nothing.
+    page.evaluate("document.querySelector('button[data-pair=\"0 2\"]').click()");
+    let other = "location.hash.endsWith('from=partner%2Fclient&to=shop%2Fweb')";
+    assert_eq!(page.evaluate(other), true);
+    page.evaluate("location.hash = '#between=machines&from=nobody&to=shop%2Fdb'");
+    page.evaluate("location.hash = '#between=nothing'");
+    assert_eq!(page.complaints, [""; 0]);
+}
+
+#[test]
+#[ignore = "takes long, and needs chromium: scripts/test --all"]
+fn the_picture_of_the_page_is_made_again_in_a_browser() {
+    let folder = ScratchDir::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut script = std::process::Command::new(root.join("scripts/pictures"));
+    let program = env!("CARGO_BIN_EXE_patchbay");
+    let done = script.arg("--page").arg(program).arg(folder.path()).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    // Signature, length and name of the first chunk, and in it width and height.
+    let head = |folder: &Path| fs::read(folder.join("page.png")).unwrap()[..24].to_vec();
+    assert!(head(folder.path()).starts_with(b"\x89PNG"));
+    assert_eq!(head(folder.path()), head(&root.join("docs/pictures")));
+}
+
+#[test]
+#[ignore = "takes long, and needs chromium: scripts/test --all"]
 fn names_of_a_database_stay_text_in_a_browser() {
     let server = RealServer::start([nb_schema()]);
     let hostile = "</script><img src=x onerror=\"window.taken=1\">'\"&";
