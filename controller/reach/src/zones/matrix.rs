@@ -82,8 +82,8 @@ impl Zones {
         self.machine_pairs().matrix(protocol)
     }
 
-    /// Pairs of networks, each with its first machine in the default zone, or else in another one, and
-    /// its second one as destination of the first.
+    /// Pairs of networks, each with its first pod, or else its first machine, and the second one as
+    /// destination of the first. Those of the default zone come first.
     ///
     /// A network is the value of the external id `k8s.ovn.org/network`, or else a switch.
     pub fn network_pairs(&self) -> Pairs<'_> {
@@ -103,7 +103,7 @@ impl Zones {
         for (_, machines) in &mut networks {
             machines.sort_by_cached_key(|machine| {
                 let is_far = machine.ports.iter().all(|port| port.zone != self.default);
-                (is_far, !is_pod(machine), natural_key(&machine.name))
+                (!is_pod(machine), is_far, natural_key(&machine.name))
             });
             // The port of another node may have the address of that of the sender's node.
             let zone = machines.first().and_then(|machine| Some(machine.ports.first()?.zone));
