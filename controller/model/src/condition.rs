@@ -1,4 +1,8 @@
-//! Conditions in the status of a ClusterNetworkConnect.
+//! Conditions in the status of objects.
+
+mod reasons;
+
+pub use reasons::{CONDITION_REASONS, ConditionReason, is_known_reason};
 
 /// Reason of the condition `Connected` of a connect that is accepted and has no network to connect.
 pub const NO_NETWORKS_SELECTED: &str = "NoNetworksSelected";

@@ -1,6 +1,7 @@
 //! Conditions of a status.
 
 use patchbay_model::abbreviation::truncate_text;
+use patchbay_model::condition::{ConditionStatus, is_known_reason};
 
 use crate::object::{Condition, Time};
 
@@ -19,11 +20,13 @@ pub fn set_condition(
     message: impl Into<String>,
     now: &Time,
 ) -> bool {
+    let status = if holds { ConditionStatus::True } else { ConditionStatus::False };
+    debug_assert!(is_known_reason(type_, status, reason), "{type_}: {reason} is not listed");
     let mut message = message.into();
     message.truncate(truncate_text(&message, MAX_MESSAGE_BYTES).len());
     let mut new = Condition {
         type_: type_.to_owned(),
-        status: if holds { "True" } else { "False" }.to_owned(),
+        status: status.as_str().to_owned(),
         reason: reason.to_owned(),
         message,
         last_transition_time: now.clone(),
@@ -53,21 +56,56 @@ mod tests {
     #[test]
     fn the_transition_time_changes_with_the_status_only() {
         let mut conditions = Vec::new();
-        assert!(set_condition(&mut conditions, "A", true, "Good", "m", &at(1)));
-        assert!(!set_condition(&mut conditions, "A", true, "Good", "m", &at(2)));
-        assert!(set_condition(&mut conditions, "A", true, "Good", "other", &at(3)));
+        assert!(set_condition(
+            &mut conditions,
+            "IPsAllocated",
+            true,
+            "SuccessfulAllocation",
+            "m",
+            &at(1)
+        ));
+        assert!(!set_condition(
+            &mut conditions,
+            "IPsAllocated",
+            true,
+            "SuccessfulAllocation",
+            "m",
+            &at(2)
+        ));
+        assert!(set_condition(
+            &mut conditions,
+            "IPsAllocated",
+            true,
+            "SuccessfulAllocation",
+            "other",
+            &at(3)
+        ));
         assert_eq!(conditions[0].last_transition_time, at(1));
-        assert!(set_condition(&mut conditions, "A", false, "Bad", "other", &at(4)));
+        assert!(set_condition(
+            &mut conditions,
+            "IPsAllocated",
+            false,
+            "SubnetExhausted",
+            "other",
+            &at(4)
+        ));
         assert_eq!(conditions[0].last_transition_time, at(4));
-        assert!(set_condition(&mut conditions, "B", true, "Good", "", &at(5)));
+        assert!(set_condition(&mut conditions, "Ready", true, "Balanced", "", &at(5)));
         assert_eq!(conditions.len(), 2);
     }
 
     #[test]
     fn a_message_is_no_longer_than_kubernetes_allows() {
         let mut conditions = Vec::new();
-        set_condition(&mut conditions, "A", true, "R", "ü".repeat(20_000), &at(1));
+        set_condition(&mut conditions, "Ready", true, "Balanced", "ü".repeat(20_000), &at(1));
         assert_eq!(conditions[0].message.len(), 32_768);
-        assert!(!set_condition(&mut conditions, "A", true, "R", "ü".repeat(30_000), &at(2)));
+        assert!(!set_condition(
+            &mut conditions,
+            "Ready",
+            true,
+            "Balanced",
+            "ü".repeat(30_000),
+            &at(2)
+        ));
     }
 }

@@ -70,7 +70,7 @@ pub enum Fault {
     StopReading,
 }
 
-/// Effect on the connection when the reply to a transaction is [lost](Fault::LoseReply).
+/// Effect on the connection when the reply to a transaction is lost: [`Fault::LoseReply`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "control-api", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

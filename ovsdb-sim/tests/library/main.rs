@@ -12,6 +12,7 @@ mod databases;
 mod description;
 mod embedded;
 mod following;
+mod reference;
 mod reset;
 mod rows;
 mod seed;

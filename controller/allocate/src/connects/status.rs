@@ -1,7 +1,9 @@
 //! Status of a ClusterNetworkConnect.
 
 use patchbay_model::abbreviation::truncate_text;
-use patchbay_model::condition::{ConditionReport, ConditionStatus, NO_NETWORKS_SELECTED};
+use patchbay_model::condition::{
+    ConditionReport, ConditionStatus, NO_NETWORKS_SELECTED, is_known_reason,
+};
 use patchbay_model::printable::{is_unprintable, printable};
 use patchbay_resources::aggregate::aggregate;
 use patchbay_resources::cnc::{ClusterNetworkConnectStatus, StatusType};
@@ -48,6 +50,10 @@ pub fn with_condition(
 ) -> ClusterNetworkConnectStatus {
     let mut status = status.cloned().unwrap_or_default();
     let known = status.conditions.iter_mut().find(|condition| condition.type_ == report.type_);
+    debug_assert!(
+        is_known_reason(report.type_, report.status, report.reason),
+        "{report:?} is not listed"
+    );
     let condition_status = report.status.as_str();
     let since = known
         .as_ref()
@@ -127,7 +133,7 @@ mod tests {
         let other = ConditionReport {
             type_: "Connected",
             status: ConditionStatus::False,
-            reason: "SomeSkipped",
+            reason: "SomethingSkipped",
             message: "1 of 2".to_owned(),
         };
         let status = with_condition(None, other, None, &now);
@@ -149,24 +155,23 @@ mod tests {
     #[test]
     fn there_is_no_short_status_while_a_condition_is_unknown() {
         let now = time("2026-01-01T00:00:00Z");
-        let connected = |status| ConditionReport {
+        let connected = |status, reason| ConditionReport {
             type_: "Connected",
             status,
-            reason: "R",
+            reason,
             message: String::new(),
         };
         let status = with_condition(None, accepted_condition(&[]), None, &now);
         assert_eq!(status.status, Some(StatusType::Success));
-        let nothing =
-            ConditionReport { reason: NO_NETWORKS_SELECTED, ..connected(ConditionStatus::False) };
+        let nothing = connected(ConditionStatus::False, NO_NETWORKS_SELECTED);
         let without_networks = with_condition(Some(&status), nothing, None, &now);
         assert_eq!(without_networks.status, Some(StatusType::Success));
-        for (condition, expected) in [
-            (ConditionStatus::Unknown, None),
-            (ConditionStatus::True, Some(StatusType::Success)),
-            (ConditionStatus::False, Some(StatusType::Failure)),
+        for (condition, reason, expected) in [
+            (ConditionStatus::Unknown, "ZonesSilent", None),
+            (ConditionStatus::True, "AllNetworksConnected", Some(StatusType::Success)),
+            (ConditionStatus::False, "SomethingSkipped", Some(StatusType::Failure)),
         ] {
-            let status = with_condition(Some(&status), connected(condition), None, &now);
+            let status = with_condition(Some(&status), connected(condition, reason), None, &now);
             assert_eq!(status.status, expected);
         }
     }

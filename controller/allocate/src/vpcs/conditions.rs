@@ -1,5 +1,6 @@
 //! Conditions of Kube-OVN's objects.
 
+use patchbay_model::condition::{ConditionStatus, is_known_reason};
 use patchbay_resources::object::Time;
 use patchbay_resources::object::kube_ovn::KubeOvnCondition;
 
@@ -10,10 +11,12 @@ pub(super) fn set(
     result: Result<&str, (&str, String)>,
     now: &Time,
 ) {
-    let (status, (reason, message)) = match result {
-        Ok(reason) => ("True", (reason, String::new())),
-        Err(problem) => ("False", problem),
+    let (known, (reason, message)) = match result {
+        Ok(reason) => (ConditionStatus::True, (reason, String::new())),
+        Err(problem) => (ConditionStatus::False, problem),
     };
+    debug_assert!(is_known_reason(type_, known, reason), "{type_}: {reason} is not listed");
+    let status = known.as_str();
     let former = conditions.iter().find(|one| one.type_ == type_);
     let is_equal = |one: &&KubeOvnCondition| {
         (&*one.status, &*one.reason, &one.message) == (status, reason, &message)

@@ -16,6 +16,7 @@ mod cargo;
 mod commands;
 mod markdown;
 mod programs;
+mod reference;
 mod repository;
 mod sentences;
 
