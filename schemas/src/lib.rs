@@ -16,6 +16,21 @@
 //! | [`error`] | the `<error>` object |
 //! | [`hash_order`] | iteration order of the hash tables of Open vSwitch |
 //! | [`strings`], [`uuids`] | sharing of strings, sources of UUIDs |
+//!
+//! ```
+//! # #[cfg(feature = "nb")] {
+//! use patchbay_schemas::nb::{self, LogicalSwitch};
+//! use patchbay_schemas::typed::TableRow as _;
+//!
+//! let schema = nb::schema();
+//! let (_, table) = schema.table_by_name(LogicalSwitch::TABLE).unwrap();
+//! let ports = table.column_id("ports").unwrap();
+//! assert!(table.column_type(ports).to_english().starts_with("set of"));
+//!
+//! let switch = LogicalSwitch { name: "sw0".into(), ..Default::default() };
+//! assert_eq!(switch.to_data().len(), LogicalSwitch::COLUMNS.len());
+//! # }
+//! ```
 
 pub mod atom;
 pub mod codegen;

@@ -4,6 +4,12 @@
 //! modules here add rules in CEL with their messages, immutable fields, and the merge strategies of
 //! lists. The same rules are in Rust as `violations` and `transition_violations` of the types;
 //! tests compare the two. `docs/design/crd.md` gives the reason for both.
+//!
+//! ```
+//! let yaml = patchbay_crds::manifests(&["cnc".to_owned()], &[])?;
+//! assert!(yaml.contains("name: clusternetworkconnects.k8s.ovn.org"));
+//! # Ok::<(), patchbay_crds::UnknownDefinition>(())
+//! ```
 
 mod account_policies;
 mod cnc;

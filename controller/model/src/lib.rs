@@ -2,6 +2,15 @@
 //!
 //! Everything here is a value or a pure function. A value is checked once, in its constructor, so
 //! that cluster manager and zone controllers pass a [`NodeId`] or a [`TunnelKey`], not a number.
+//!
+//! ```
+//! use patchbay_model::{ConnectRange, ConnectRangeError, NodeId};
+//!
+//! let range = ConnectRange::try_new(ConnectRange::parse_cidr("192.168.0.0/16")?, 24)?;
+//! assert_eq!(range.host_bits(), 8);
+//! assert!(NodeId::try_new(-1).is_err());
+//! # Ok::<(), ConnectRangeError>(())
+//! ```
 
 pub mod abbreviation;
 mod address;

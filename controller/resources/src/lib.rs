@@ -10,6 +10,15 @@
 //! | [`settings`] | `ClusterSettings`, the settings of a cluster |
 //! | [`state`] | the state folder, which replaces annotations and status between runs on files |
 //! | [`conversion`] | values of `patchbay_model` from objects |
+//!
+//! ```
+//! use patchbay_resources::manifests::read_manifests;
+//!
+//! let yaml = "{apiVersion: v1, kind: Node, metadata: {name: node-1}}";
+//! let inventory = read_manifests(&["-".into()], &mut yaml.as_bytes())?;
+//! assert!(inventory.nodes.named("node-1").is_some());
+//! # Ok::<(), patchbay_resources::manifests::LoadError>(())
+//! ```
 
 mod address;
 pub mod aggregate;

@@ -3,6 +3,15 @@
 //! [`ZoneObjects`] has a persistent map for each kind of object, and indexes that follow the maps.
 //! It is the `Inputs` of the capabilities on the row engine (`patchbay-rows`), and [`Cell`] names
 //! the pieces that can change on their own. See `docs/design/objects.md`.
+//!
+//! ```
+//! use patchbay_model::ClusterSettings;
+//! use patchbay_zone::ZoneObjects;
+//!
+//! let objects = ZoneObjects::new("node-1", &ClusterSettings::default());
+//! assert_eq!(&**objects.zone(), "node-1");
+//! assert!(objects.own_node().is_none(), "the node is not there yet");
+//! ```
 
 mod admin;
 mod capability;
