@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::apiserver::{Fault, Reply};
 use crate::command::{kubeconfig, patchbay};
-use crate::testbed::{CONNECT, NAMESPACE, Testbed, ZONE};
+use crate::testbed::{CONNECT, NAMESPACE, Testbed, ZONE, eventually};
 
 /// Longest wait for an answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -316,14 +316,18 @@ async fn a_log_as_json_has_one_object_for_each_line() {
     let mut command = patchbay(&["run", "--log-format", "json", "--zone", ZONE]);
     command.arg("--kubeconfig").arg(kubeconfig(folder.path(), &bed.api().url()));
     command.args(["--nb", zone.remote()]).env("RUST_LOG", "info,kube_client=off");
-    let mut process = command.spawn().unwrap();
+    let file = folder.path().join("log");
+    let mut process = command.stderr(std::fs::File::create(&file).unwrap()).spawn().unwrap();
     bed.connect().await;
-    zone.until("networks are connected", |zone| (zone.connect_policies().len() == 2).then_some(()))
-        .await;
+    // The line comes after the rows.
+    eventually("the connect is connected", async || {
+        let log = std::fs::read_to_string(&file).unwrap();
+        log.contains(r#""message":"connected""#).then_some(())
+    })
+    .await;
     patchbay_ovn_programs::testing::signal(&process, "TERM");
-    let mut log = String::new();
-    process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(process.wait().unwrap().success());
+    let log = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = log
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
