@@ -25,7 +25,8 @@ const ROUND_INTERVAL: Duration = Duration::from_secs(2);
 /// The configuration of the client cannot be used, or standard output cannot be written.
 pub(super) async fn check(arguments: &Check, console: &mut Console<'_>) -> Result<bool, Failure> {
     let limit = arguments.limit.duration();
-    let mut client_config = client_config(arguments.kubeconfig.as_deref()).await?;
+    let mut client_config =
+        client_config(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
     // The limit of the answer comes first.
     client_config.read_timeout = Some(limit * 2);
     client_config.connect_timeout = Some(limit);

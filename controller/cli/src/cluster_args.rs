@@ -125,6 +125,9 @@ pub(super) struct Run {
     /// environment.
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig file. Default: its current context.
+    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    pub(super) context: Option<String>,
     /// Controllers to run in this process. Of all cluster managers of a cluster, only the holder of
     /// the lease is active.
     #[arg(long, value_enum, default_value_t = Mode::All)]

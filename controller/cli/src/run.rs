@@ -44,7 +44,7 @@ pub(super) async fn run(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let (client_config, namespace) = if let Some(file) = &arguments.kubeconfig {
-        (from_file(file).await?, DEFAULT_NAMESPACE.to_owned())
+        (from_file(file, arguments.context.as_deref()).await?, DEFAULT_NAMESPACE.to_owned())
     } else {
         let config =
             ClientConfig::incluster().map_err(|error| Failure::NotAPod(error.to_string()))?;

@@ -92,7 +92,7 @@ pub use config::{
     ClusterManagerConfig, ControllerConfig, LeaseConfig, Timing, ZoneControllerConfig,
     ZoneLeaseTiming,
 };
-pub use inventory::{ListError, list_inventory};
+pub use inventory::{ListError, ListedKinds, list_inventory};
 pub use metrics::names::{Metric, MetricKind, all_metrics};
 pub use metrics::recorder::RecorderError;
 pub use run::{RunError, run};

@@ -38,6 +38,9 @@ pub(crate) struct Check {
     /// its service account.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig. Default: its current context.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
     /// Namespace of the controllers.
     #[arg(
         long,

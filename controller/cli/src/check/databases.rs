@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube::Client;
 use patchbay_connects::{has_pass_action, version_without_remote_ports};
-use patchbay_kubernetes::{Check, CheckGroup, list_inventory};
+use patchbay_kubernetes::{Check, CheckGroup, ListedKinds, list_inventory};
 use patchbay_model::Feature;
 use patchbay_model::abbreviation::abbreviate_list;
 use patchbay_reconcile::Cluster;
@@ -97,7 +97,7 @@ async fn objects(arguments: &args::Check, scene: &Scene<'_>) -> Result<Cluster, 
         return Err("the API server does not answer".to_owned());
     }
     let limit = arguments.limit.duration();
-    let listed = tokio::time::timeout(limit, list_inventory(scene.client)).await;
+    let listed = tokio::time::timeout(limit, list_inventory(scene.client, ListedKinds::Connects)).await;
     let late = |_| format!("the objects are not listed within {} s", limit.as_secs());
     let inventory = listed.map_err(late)?.map_err(|error| error.to_string())?;
     // The settings of the installation count, unless the user gives others.

@@ -46,6 +46,10 @@ pub(crate) struct Explain {
     #[cfg(feature = "kubernetes")]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "must_gather"])]
     pub(crate) kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig. Default: its current context.
+    #[cfg(feature = "kubernetes")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["paths", "must_gather"])]
+    pub(crate) context: Option<String>,
     #[command(flatten)]
     pub(crate) databases: DatabaseFlags,
     /// The zone of the database, or of several databases the zone to explain: the name of its node.

@@ -16,7 +16,7 @@ use patchbay_schemas::uuids::UuidSource;
 
 use super::args::{Explain, Explained};
 use super::select_zones;
-use super::subject::{ObjectSource, Subject, cluster_of, object_source, zone_databases};
+use super::subject::{Subject, cluster_of, zone_databases};
 use crate::args::Format;
 use crate::console::Console;
 use crate::databases::ZoneDatabase;
@@ -43,10 +43,6 @@ pub(super) async fn explain(
     arguments: &Explain,
     console: &mut Console<'_>,
 ) -> Result<bool, Failure> {
-    if object_source(arguments)? == ObjectSource::Cluster {
-        let message = format!("a {} is read from manifests only: use --filename", kind.as_str());
-        return Err(Failure::Arguments(message));
-    }
     let Subject { source, inventory, settings, databases } =
         Subject::read(arguments, console).await?;
     let cluster = cluster_of(inventory, (&source, settings), console)?.with_every_kind();

@@ -2,16 +2,24 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "kubernetes")]
+use patchbay_kubernetes::ListedKinds;
 use patchbay_model::{ClusterSettings, Databases};
 use patchbay_reconcile::{Cluster, load};
 use patchbay_resources::manifests::Inventory;
 use patchbay_resources::object::{Node as NodeObject, Object as _};
 
 use super::args::Explain;
+#[cfg(feature = "kubernetes")]
+use super::args::Explained;
+#[cfg(feature = "kubernetes")]
+use crate::api_server::inventory;
 use crate::console::Console;
 use crate::databases::ZoneDatabase;
 use crate::failure::Failure;
 use crate::files::{ArchivePart, archive_of, read_objects, split_zone};
+#[cfg(feature = "kubernetes")]
+use crate::source_age::SourceAge;
 use crate::state::{folder, lock_to_read};
 use crate::unreadable::unreadable;
 use crate::zones::now;
@@ -64,7 +72,7 @@ impl Subject {
                 databases = Some(found);
                 inventory
             }
-            ObjectSource::Cluster => cluster_inventory(arguments).await?,
+            ObjectSource::Cluster => cluster_inventory(arguments, console).await?,
         };
         let settings = settings((arguments, &source), &inventory)?;
         require_zone(arguments, &settings)?;
@@ -217,16 +225,26 @@ fn require_zone(arguments: &Explain, settings: &ClusterSettings) -> Result<(), F
     Ok(())
 }
 
-/// Lists the objects of a running cluster.
+/// Lists the objects of a running cluster: for connects those that they depend on, else all.
 #[cfg(feature = "kubernetes")]
-async fn cluster_inventory(arguments: &Explain) -> Result<Inventory, Failure> {
+async fn cluster_inventory(
+    arguments: &Explain,
+    console: &mut Console<'_>,
+) -> Result<Inventory, Failure> {
+    let access = (arguments.kubeconfig.as_deref(), arguments.context.as_deref());
     let limit = arguments.input.limit.duration();
-    crate::api_server::inventory(arguments.kubeconfig.as_deref(), limit).await
+    let kinds = match arguments.kind {
+        Explained::Cnc => ListedKinds::Connects,
+        _ => ListedKinds::Networks,
+    };
+    let (inventory, server) = inventory(access, kinds, limit).await?;
+    console.note_source(SourceAge::live(&server))?;
+    Ok(inventory)
 }
 
 /// Fails, because this build has no client of an API server.
 #[cfg(not(feature = "kubernetes"))]
-async fn cluster_inventory(_: &Explain) -> Result<Inventory, Failure> {
+async fn cluster_inventory(_: &Explain, _: &mut Console<'_>) -> Result<Inventory, Failure> {
     Err(Failure::Arguments(
         "this build cannot read a cluster because it lacks the feature `kubernetes`; use --filename for manifests"
             .to_owned(),
