@@ -115,7 +115,7 @@ pub use dial::Dialer;
 pub use fault::{ConnectionId, Connections, Fault, FaultId, FaultRule, FaultStatus, Loss};
 pub use file::{
     ClusterLogError, Damage, DatabaseLog, FileError, InitialDatabasesError, LogEnd,
-    LoggedTransaction,
+    LoggedTransaction, database_file,
 };
 pub use limits::Limits;
 pub use listen::Listener;

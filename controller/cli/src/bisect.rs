@@ -9,13 +9,13 @@ use ovsdb_sim::LoggedTransaction;
 use patchbay_engine::db::Snapshot;
 use patchbay_model::printable::printable;
 use patchbay_reach::{Destination, Northbound, Outcome, Question, Sender, Zones};
-use patchbay_sources::{Moment, own_zone};
+use patchbay_sources::{Moment, OpenedFile, own_zone};
 use serde::Serialize;
 
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
-use super::files::{note_file, open_northbound, warn_of_damage};
+use super::files::{note_file, open_northbound, warn_of_damage, warn_of_lost};
 use super::history::write_counted;
 use super::moment::time_text;
 use super::reach::args::{ProtocolName, named_sender, parse_destination, protocol_of};
@@ -208,7 +208,7 @@ impl Bisect {
         (first, last): (usize, usize),
         console: Option<&mut Console<'_>>,
     ) -> Result<Vec<State>, Failure> {
-        let mut log = open_northbound(&self.file)?;
+        let OpenedFile { mut log, dumped, lost } = open_northbound(&self.file)?;
         let (mut states, mut stride, mut newest): (Vec<State>, _, Option<State>) =
             (Vec::new(), 1, None);
         for place in 0..=last {
@@ -233,7 +233,8 @@ impl Bisect {
         if let Some(console) = console {
             warn_of_damage(&self.file, log.end(), console)?;
             let times = states.iter().map(|state| state.time);
-            let last = states.last().and_then(|state| state.time);
+            let last = states.last().and_then(|state| state.time).or(dumped);
+            warn_of_lost(&self.file, &lost, console)?;
             note_file(&self.file, (last, times.max().flatten()), console)?;
         }
         Ok(states)
@@ -246,7 +247,7 @@ impl Bisect {
         place: usize,
         console: &mut Console<'_>,
     ) -> Result<bool, Failure> {
-        let mut log = open_northbound(&self.file)?;
+        let OpenedFile { mut log, .. } = open_northbound(&self.file)?;
         for _ in 0..place {
             log.next()?;
         }

@@ -24,14 +24,15 @@ pub(super) struct DatabaseFlags {
     /// Without NODE= the zone is that of `NB_Global.name`.
     #[arg(long, value_name = "[NODE=]REMOTE")]
     pub(super) nb: Vec<String>,
-    /// A database file of a zone, likewise: of a standalone database or of a member of a clustered
-    /// database, as it is or packed with gzip or xz. It is only read. A path with `=` in its first
-    /// name begins with ./
+    /// A database file of a zone, likewise: of a standalone database, of a member of a clustered
+    /// database, or the text of `ovsdb-client dump`, as it is or packed with gzip or xz. It is only
+    /// read. A path with `=` in its first name begins with ./
     #[arg(long, value_name = "[NODE=]FILE")]
     pub(super) file: Vec<String>,
     /// The moment in the history of the files: the number of a record, or a time such as
-    /// 2026-11-29T03:00:00Z. Default: their ends.
-    #[arg(long, value_name = "MOMENT", requires = "file")]
+    /// 2026-11-29T03:00:00Z. Of an archive a time, at which each of its databases is read. Default:
+    /// their ends.
+    #[arg(long, value_name = "MOMENT")]
     pub(super) at: Option<Moment>,
     /// Databases of all zones in an archive that a collector made (must-gather, sosreport): a
     /// folder, or a tar archive, packed or not. Each member that is a northbound is read, whatever
@@ -93,6 +94,10 @@ impl DatabaseFlags {
         (keys, limit): (&Keys, TimeLimit),
         console: &mut Console<'_>,
     ) -> Result<(Vec<ZoneDatabase>, Inventory), Failure> {
+        if self.at.is_some() && self.file.is_empty() && self.must_gather.is_none() {
+            let message = "--at is a moment in the history of --file or --must-gather";
+            return Err(Failure::Arguments(message.to_owned()));
+        }
         let (mut found, mut inventory) = (Vec::new(), Inventory::default());
         for named in &self.nb {
             let (zone, remote) = split_zone(named);
@@ -106,7 +111,13 @@ impl DatabaseFlags {
             found.push((zone.map(str::to_owned), file.to_owned(), snapshot));
         }
         if let Some(archive) = &self.must_gather {
-            let read = read_archive(archive, part, console)?;
+            if let Some(Moment::Record(record)) = self.at {
+                let message = format!(
+                    "--at {record}: databases of an archive have records of their own: --at takes a time"
+                );
+                return Err(Failure::Arguments(message));
+            }
+            let read = read_archive(archive, (part, self.at), console)?;
             let zones = read.zones.into_iter();
             found.extend(zones.map(|found| (Some(found.zone), found.member, found.state.snapshot)));
             inventory = read.inventory;

@@ -10,7 +10,7 @@ use patchbay_engine::db::Snapshot;
 use patchbay_resources::manifests::{Inventory, ObservedObjects};
 use patchbay_schemas::nb;
 use patchbay_sources::{
-    Gathered, GatheredZone, Moment, ObjectFiles, SourceKind, StateError, UnpackedLog, Wanted,
+    Gathered, GatheredZone, Moment, ObjectFiles, OpenedFile, SourceKind, StateError, Wanted,
     gather, kind_of, open_log, state_at,
 };
 
@@ -19,15 +19,25 @@ use super::failure::Failure;
 use super::source_age::{SourceAge, SourceTime};
 
 /// Opens a file, which must be of a Northbound database.
-pub(super) fn open_northbound(path: &Path) -> Result<UnpackedLog, Failure> {
-    let log = open_log(path)?;
-    let (found, expected) = (&log.schema().name, &nb::schema().name);
+pub(super) fn open_northbound(path: &Path) -> Result<OpenedFile, Failure> {
+    let opened = open_log(path)?;
+    let (found, expected) = (&opened.log.schema().name, &nb::schema().name);
     if found != expected {
         let path = path.display();
         let message = format!("{path}: no database {expected}: the file has {found}");
         return Err(Failure::Arguments(message));
     }
-    Ok(log)
+    Ok(opened)
+}
+
+/// Warns of what a dump has lost.
+pub(super) fn warn_of_lost(
+    path: &Path,
+    lost: &[String],
+    console: &mut Console<'_>,
+) -> io::Result<()> {
+    let mut lost = lost.iter();
+    lost.try_for_each(|lost| console.warn("damaged files", &format!("{}: {lost}", path.display())))
 }
 
 /// The rows of a file at a moment, or at its end. Warns of a damaged end.
@@ -39,13 +49,14 @@ pub(super) fn read_file(
     at: Option<Moment>,
     console: &mut Console<'_>,
 ) -> Result<Snapshot, Failure> {
-    let mut log = open_northbound(path)?;
+    let OpenedFile { mut log, dumped, lost } = open_northbound(path)?;
+    warn_of_lost(path, &lost, console)?;
     let state = state_at(&mut log, at).map_err(|error| match error {
         StateError::File(error) => Failure::File(error),
         other => Failure::Arguments(format!("{}: {other}", path.display())),
     })?;
     warn_of_damage(path, log.end(), console)?;
-    note_file(path, (state.time, state.latest), console)?;
+    note_file(path, (state.time.or(dumped), state.latest), console)?;
     Ok(state.snapshot)
 }
 
@@ -109,14 +120,14 @@ pub(super) struct Archive {
 /// The archive cannot be read, or has nothing of what is wanted.
 pub(super) fn read_archive(
     archive: &Path,
-    part: ArchivePart,
+    (part, at): (ArchivePart, Option<Moment>),
     console: &mut Console<'_>,
 ) -> Result<Archive, Failure> {
     let mut objects = ArchiveObjects::default();
     let wanted = Wanted {
         no_databases: part == ArchivePart::Objects,
+        at,
         objects: (part != ArchivePart::Databases).then_some(&mut objects),
-        ..Wanted::default()
     };
     let Gathered { zones: found, time, problems } = gather(archive, wanted)?;
     for problem in &problems {
@@ -139,7 +150,8 @@ pub(super) fn read_archive(
         zones.insert(kept.zone.clone(), kept);
     }
     let zones: Vec<_> = zones.into_values().collect();
-    let time = time.or_else(|| zones.iter().filter_map(|zone| zone.state.time).max());
+    let of_zones = zones.iter().filter_map(|zone| zone.state.time).max();
+    let time = if at.is_some() { of_zones } else { time.or(of_zones) };
     let name = archive.display().to_string();
     console.note_source(SourceAge { name, time: SourceTime::Kept { time, latest: time } })?;
     Ok(Archive { zones, inventory: objects.0.finish() })
@@ -167,7 +179,7 @@ pub(super) fn read_objects(
     archive: &Path,
     console: &mut Console<'_>,
 ) -> Result<Inventory, Failure> {
-    let Archive { inventory, .. } = read_archive(archive, ArchivePart::Objects, console)?;
+    let Archive { inventory, .. } = read_archive(archive, (ArchivePart::Objects, None), console)?;
     Ok(inventory)
 }
 

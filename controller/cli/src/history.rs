@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::args::Format;
 use super::console::Console;
 use super::failure::Failure;
-use super::files::{note_file, open_northbound, warn_of_damage};
+use super::files::{note_file, open_northbound, warn_of_damage, warn_of_lost};
 use super::moment::time_text;
 use patchbay_changes::{ChangeKind, ChangedRow, Snapshots};
-use patchbay_sources::Moment;
+use patchbay_sources::{Moment, OpenedFile};
 
 /// Maximum number of rows of a table that a line names.
 const MAX_NAMED_ROWS: usize = 3;
@@ -59,7 +59,8 @@ struct Entry {
 
 /// Prints the transactions of a file, oldest first.
 pub(super) fn history(arguments: &History, console: &mut Console<'_>) -> Result<(), Failure> {
-    let mut log = open_northbound(&arguments.file)?;
+    let OpenedFile { mut log, dumped, lost } = open_northbound(&arguments.file)?;
+    warn_of_lost(&arguments.file, &lost, console)?;
     let mut entries = Vec::new();
     let mut before = log.snapshot();
     let (mut last, mut latest) = (None, None);
@@ -89,7 +90,7 @@ pub(super) fn history(arguments: &History, console: &mut Console<'_>) -> Result<
         before = after;
     }
     warn_of_damage(&arguments.file, log.end(), console)?;
-    note_file(&arguments.file, (last, latest), console)?;
+    note_file(&arguments.file, (last.or(dumped), latest), console)?;
     match arguments.output {
         Format::Text => Ok(()),
         format => console.document(&entries, format),

@@ -22,8 +22,8 @@ pub(super) struct OneDatabase {
     /// separated by commas.
     #[arg(long, value_name = "REMOTE", group = "database")]
     nb: Option<String>,
-    /// A database file of a standalone database or of a member of a clustered database, as it is or
-    /// packed with gzip or xz. It is only read.
+    /// A database file of a standalone database, of a member of a clustered database, or the text of
+    /// `ovsdb-client dump`, as it is or packed with gzip or xz. It is only read.
     #[arg(long, value_name = "FILE", group = "database")]
     file: Option<PathBuf>,
     /// The moment in the history of the file: the number of a record, or a time such as

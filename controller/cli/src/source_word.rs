@@ -19,7 +19,7 @@ pub(super) enum SourceWord {
 }
 
 impl SourceWord {
-    /// The source of a word: a remote, a database file with `@MOMENT` or without, an archive, or
+    /// The source of a word: a remote, a database file or an archive with `@MOMENT` or without, or
     /// manifests.
     ///
     /// # Errors
@@ -33,6 +33,12 @@ impl SourceWord {
         if let Some((file, moment)) = word.rsplit_once('@').filter(|_| !path.exists()) {
             let moment = moment.parse();
             let at = moment.map_err(|error| Failure::Arguments(format!("{word}: {error}")))?;
+            let kind = kind_of(Path::new(file));
+            if kind.is_ok_and(|kind| kind == SourceKind::Archive) {
+                let must_gather = Some(PathBuf::from(file));
+                let flags = DatabaseFlags { must_gather, at: Some(at), ..DatabaseFlags::default() };
+                return Ok(Self::Databases(flags));
+            }
             return Ok(Self::of_file(file, Some(at)));
         }
         let kind = kind_of(path).map_err(|error| Failure::Arguments(format!("{word}: {error}")))?;

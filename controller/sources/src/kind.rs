@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::Path;
 
+use crate::dump::is_dump;
 use crate::unpack::{Budget, peek, unpack};
 
 /// Length of the beginning of a file that shows what it is, in bytes: a header of a tar member.
@@ -16,7 +17,7 @@ const MAX_FILES: usize = 100_000;
 /// Content of a file or folder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SourceKind {
-    /// Database file, packed or not.
+    /// Database file or dump of a database, packed or not.
     Database,
     /// Tar archive, or folder with a database file, an archive, or the objects that a collector keeps.
     Archive,
@@ -68,7 +69,7 @@ fn is_of_collector(folder: &Path) -> bool {
 /// What begins with these unpacked bytes.
 pub(crate) fn kind_of_bytes(begin: &[u8]) -> SourceKind {
     let tar = begin.get(TAR_MAGIC_OFFSET..);
-    if begin.starts_with(b"OVSDB ") {
+    if begin.starts_with(b"OVSDB ") || is_dump(begin) {
         SourceKind::Database
     } else if tar.is_some_and(|rest| rest.starts_with(b"ustar")) {
         SourceKind::Archive

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! file     -> unpack (gzip, xz)         -> DatabaseLog -> state_at   one database at a moment
+//! dump     -> unpack -> tables, rows    -> DatabaseLog               text of ovsdb-client
 //! archive  -> members, nested, unpacked -> GatheredZone              databases of a must-gather
 //!                                       -> ObjectFiles               its objects, for their reader
 //! ```
@@ -11,6 +12,7 @@
 
 mod archive;
 mod collection_time;
+mod dump;
 mod kind;
 mod moment;
 mod object_path;
@@ -21,5 +23,5 @@ mod zone_names;
 pub use archive::{Gathered, GatheredZone, ObjectFiles, SourceError, Wanted, gather};
 pub use kind::{SourceKind, kind_of};
 pub use moment::{DatabaseState, Moment, MomentError, StateError, state_at};
-pub use unpack::{UnpackedLog, open_log};
+pub use unpack::{OpenedFile, UnpackedLog, open_log};
 pub use zone_names::own_zone;

@@ -9,6 +9,7 @@ use patchbay_schemas::nb;
 
 use crate::archive::{Gathered, GatheredZone, Wanted};
 use crate::collection_time::{CollectionTime, MAX_TIMESTAMP_BYTES};
+use crate::dump::{Dump, DumpError, is_dump, read_dump};
 use crate::kind::{BEGIN_BYTES, SourceKind, kind_of_bytes};
 use crate::moment::{DatabaseState, StateError, state_at};
 use crate::object_path::{Resource, resource_of};
@@ -124,6 +125,17 @@ impl<'a> Search<'a> {
         let (begin, input) = peek::<BEGIN_BYTES>(unpack(packed, &self.budget)?)?;
         match kind_of_bytes(&begin) {
             SourceKind::Database if self.wanted.no_databases => Ok(()),
+            SourceKind::Database if is_dump(&begin) => match read_dump(input) {
+                Ok(Dump { file, lost }) => {
+                    for lost in lost {
+                        self.report(format!("{name}: {lost}"));
+                    }
+                    self.read_database(name, Box::new(&*file))
+                }
+                // As databases of other names.
+                Err(DumpError::OtherDatabase { .. }) => Ok(()),
+                Err(error) => Err(io::Error::other(error.to_string())),
+            },
             SourceKind::Database => self.read_database(name, input),
             SourceKind::Archive => self.read_archive(name, input, depth),
             SourceKind::Other if name.rsplit('/').next() == Some("timestamp") => {

@@ -5,10 +5,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::SystemTime;
 
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use ovsdb_sim::{DatabaseLog, FileError};
+
+use crate::dump::{Dump, DumpError, is_dump, read_dump};
+use crate::kind::BEGIN_BYTES;
 
 /// Maximum number of bytes that a packed file or an archive may unpack to.
 const MAX_UNPACKED_BYTES: u64 = 4 << 30;
@@ -25,8 +29,19 @@ const MAGIC_BYTES: usize = 6;
 /// History of a database file, packed or not.
 pub type UnpackedLog = DatabaseLog<Box<dyn BufRead>>;
 
-/// Opens a database file of a standalone or clustered database, as it is or packed with gzip or xz,
-/// whatever its name.
+/// A database file that is open.
+#[derive(Debug)]
+pub struct OpenedFile {
+    /// The history. That of a dump has one transaction.
+    pub log: UnpackedLog,
+    /// Time of the file of a dump. `None`: transactions have times.
+    pub dumped: Option<SystemTime>,
+    /// What a dump has lost.
+    pub lost: Vec<String>,
+}
+
+/// Opens a database file of a standalone or clustered database, or the text of `ovsdb-client dump` on
+/// a Northbound database, as it is or packed with gzip or xz, whatever its name.
 ///
 /// # Errors
 /// The file cannot be read or unpacked, or does not begin with a database.
@@ -36,20 +51,33 @@ pub type UnpackedLog = DatabaseLog<Box<dyn BufRead>>;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("nb.db");
 /// # drop(ovsdb_sim::Sim::builder().journal(&path).build()?);
-/// let mut log = patchbay_sources::open_log(&path)?;
+/// let mut log = patchbay_sources::open_log(&path)?.log;
 /// log.replay()?;
 /// println!("{} rows", log.snapshot().row_count());
 /// # Ok(())
 /// # }
 /// ```
-pub fn open_log(path: &Path) -> Result<UnpackedLog, FileError> {
+pub fn open_log(path: &Path) -> Result<OpenedFile, FileError> {
     let io = |source| FileError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
-    if file.metadata().map_err(io)?.is_dir() {
+    let metadata = file.metadata().map_err(io)?;
+    if metadata.is_dir() {
         return Err(io(io::ErrorKind::IsADirectory.into()));
     }
     let input = BufReader::with_capacity(READ_BYTES, file);
-    DatabaseLog::read(path, unpack(Box::new(input), &Budget::default()).map_err(io)?)
+    let unpacked = unpack(Box::new(input), &Budget::default()).map_err(io)?;
+    let (begin, whole) = peek::<BEGIN_BYTES>(unpacked).map_err(io)?;
+    if !is_dump(&begin) {
+        let log = DatabaseLog::read(path, whole)?;
+        return Ok(OpenedFile { log, dumped: None, lost: Vec::new() });
+    }
+    let Dump { file, lost } = read_dump(whole).map_err(|error| match error {
+        DumpError::Io(error) => io(error),
+        other => io(io::Error::other(other.to_string())),
+    })?;
+    let content: Box<dyn BufRead> = Box::new(io::Cursor::new(file));
+    let log = DatabaseLog::read(path, content)?;
+    Ok(OpenedFile { log, dumped: metadata.modified().ok(), lost })
 }
 
 /// Removes all packings from a stream of bytes.

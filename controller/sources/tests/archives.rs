@@ -70,7 +70,7 @@ fn gathered(content: &[u8]) -> (Vec<(String, String)>, Vec<String>) {
 
 fn zones(gathered: Gathered) -> (Vec<(String, String)>, Vec<String>) {
     let zones = gathered.zones.into_iter().map(|found| {
-        assert_eq!(found.snapshot.row_count(), 2);
+        assert_eq!(found.state.snapshot.row_count(), 2);
         (found.zone, found.member)
     });
     (zones.collect(), gathered.problems)
@@ -111,7 +111,7 @@ fn every_packing_is_removed() {
     let plain = database("z");
     for packed in [plain.clone(), gzip(&plain), xz(&plain), gzip(&xz(&plain))] {
         let (_folder, path) = written(&packed);
-        let mut log = open_log(&path).unwrap();
+        let mut log = open_log(&path).unwrap().log;
         log.replay().unwrap();
         assert_eq!(log.snapshot().row_count(), 2);
         assert_eq!(zones(gather(&path, Wanted::default()).unwrap()).0, [pair("z", "archive")]);

@@ -44,6 +44,7 @@ mod writer;
 pub use cluster_log::ClusterLogError;
 pub use damage::Damage;
 pub use log::{DatabaseLog, LogEnd, LoggedTransaction};
+pub use record::database_file;
 pub use sources::InitialDatabasesError;
 pub(crate) use sources::{DatabaseSource, InitialDatabases, OpenedDatabase};
 pub(crate) use storage::Storage;

@@ -176,6 +176,25 @@ fn hex(hash: &[u8]) -> String {
     })
 }
 
+/// Content of the file of a standalone database with the texts of its records: the schema, and
+/// transactions, each a JSON object (ovsdb(5), "Standalone Format").
+///
+/// ```
+/// use ovsdb_sim::{DatabaseLog, database_file};
+///
+/// let schema = r#"{"name":"D","tables":{"T":{"columns":{"c":{"type":"string"}}}}}"#;
+/// let uuid = "3e36c5e8-6b5f-4a2b-9a0e-2c9e6a3f0a11";
+/// let transaction = format!(r#"{{"T":{{"{uuid}":{{"c":"a"}}}}}}"#);
+/// let file = database_file(&[schema, &transaction]);
+/// let mut log = DatabaseLog::read("d", &*file)?;
+/// assert_eq!(log.replay()?, 1);
+/// # Ok::<(), ovsdb_sim::FileError>(())
+/// ```
+pub fn database_file(records: &[&str]) -> Vec<u8> {
+    let records = records.iter().map(|text| encode(FileKind::Standalone, text.as_bytes().to_vec()));
+    records.collect::<Vec<_>>().concat()
+}
+
 /// Encodes a record with the text of a JSON object, to which it adds a line end.
 pub(super) fn encode(kind: FileKind, mut text: Vec<u8>) -> Vec<u8> {
     text.push(b'\n');

@@ -97,7 +97,8 @@ async fn objects(arguments: &args::Check, scene: &Scene<'_>) -> Result<Cluster, 
         return Err("the API server does not answer".to_owned());
     }
     let limit = arguments.limit.duration();
-    let listed = tokio::time::timeout(limit, list_inventory(scene.client, ListedKinds::Connects)).await;
+    let listed =
+        tokio::time::timeout(limit, list_inventory(scene.client, ListedKinds::Connects)).await;
     let late = |_| format!("the objects are not listed within {} s", limit.as_secs());
     let inventory = listed.map_err(late)?.map_err(|error| error.to_string())?;
     // The settings of the installation count, unless the user gives others.

@@ -212,3 +212,25 @@ fn objects_of_vpcs_in_an_archive_are_judged() {
         (Some(2), by_file.stdout.lines().count())
     );
 }
+
+#[test]
+fn databases_of_an_archive_are_read_at_a_time() {
+    let collected = Collected::of(&shop());
+    let at = |moment: &str| {
+        collected.run(&format!("acls --must-gather must-gather --at {moment} -o name"))
+    };
+    let whole = collected.run("acls --must-gather must-gather -o name").succeeded();
+    assert!(whole.lines().count() > 2, "{whole}");
+    assert_eq!(at("2100-01-01T00:00:00Z").succeeded(), whole);
+    let early = at("2000-01-01T00:00:00Z");
+    assert_eq!(early.code, Some(1));
+    assert!(early.stderr.contains("no transaction up to --at: it begins with"), "{early:?}");
+    let record = at("3");
+    let error =
+        "error: --at 3: databases of an archive have records of their own: --at takes a time\n";
+    assert_eq!((record.code, &*record.stderr), (Some(1), error));
+    let same = collected.run("diff must-gather@2100-01-01T00:00:00Z must-gather");
+    assert_eq!(same.code, Some(0), "{same:?}");
+    let lost = collected.run("acls --nb unix:/none --at 3");
+    assert!(lost.stderr.contains("--at is a moment in the history of --file"), "{lost:?}");
+}

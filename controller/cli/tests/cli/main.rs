@@ -10,6 +10,7 @@ mod connected;
 mod demo;
 mod diff;
 mod differences;
+mod dumps;
 mod errors;
 mod examples;
 mod explain;
