@@ -36,17 +36,22 @@ const PLURALS: [(&str, &str); 11] = [
 pub(super) fn rights(arguments: &Check, console: &mut Console<'_>) -> Result<Vec<Right>, Failure> {
     let namespace = format!("--namespace={}", arguments.namespace);
     let networks = arguments.networks.then(|| "--networks".to_owned());
-    let command = Deploy::augment_args(Command::new("deploy").no_binary_name(true));
-    let failed = |error: &dyn std::fmt::Display| Failure::Arguments(error.to_string());
-    let matches = command.try_get_matches_from([namespace].into_iter().chain(networks));
-    let deploy = Deploy::from_arg_matches(&matches.map_err(|error| failed(&error))?);
-    let text = manifests(&deploy.map_err(|error| failed(&error))?, console)?;
-    let objects = serde_saphyr::from_multiple::<Value>(&text);
-    let objects = objects.map_err(|error| failed(&error))?;
+    let flags: Vec<String> = [namespace].into_iter().chain(networks).collect();
+    let objects = objects(&flags, console)?;
     let mut rights: Vec<Right> = objects.iter().flat_map(rights_of).collect();
     rights.sort();
     rights.dedup();
     Ok(rights)
+}
+
+/// The objects that `patchbay deploy` prints with these flags.
+fn objects(flags: &[String], console: &mut Console<'_>) -> Result<Vec<Value>, Failure> {
+    let command = Deploy::augment_args(Command::new("deploy").no_binary_name(true));
+    let failed = |error: &dyn std::fmt::Display| Failure::Arguments(error.to_string());
+    let matches = command.try_get_matches_from(flags);
+    let deploy = Deploy::from_arg_matches(&matches.map_err(|error| failed(&error))?);
+    let text = manifests(&deploy.map_err(|error| failed(&error))?, console)?;
+    serde_saphyr::from_multiple::<Value>(&text).map_err(|error| failed(&error))
 }
 
 /// Rights that are needed to apply an object.
@@ -126,4 +131,25 @@ pub(super) fn policies(arguments: &Check) -> Vec<String> {
     let manager = crd::cluster_manager_in(&arguments.namespace);
     let policies = crd::policies(&manager, &arguments.namespace);
     policies.into_iter().filter_map(|one| one.policy.metadata.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rights_for_all_objects_of_an_installation_are_asked() {
+        let flags = ["--networks", "--definitions", "--create-namespace"].map(str::to_owned);
+        let (mut input, mut output, mut errors) = (std::io::empty(), Vec::new(), Vec::new());
+        let mut console = Console::new(&mut input, &mut output, &mut errors);
+        let all = objects(&flags, &mut console).unwrap();
+        assert!(all.len() > 20, "{}", all.len());
+        for object in &all {
+            let rights = rights_of(object);
+            let applied = rights.iter().filter(|right| !right.is_granted).count();
+            assert_eq!(applied, APPLY.len(), "{} {}", object["kind"], object["metadata"]);
+            let is_role = object["rules"].is_array();
+            assert_eq!(rights.len() > APPLY.len(), is_role, "{}", object["metadata"]);
+        }
+    }
 }

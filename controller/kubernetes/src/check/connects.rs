@@ -1,8 +1,11 @@
 //! Conditions of ClusterNetworkConnects, and zones that are behind.
 
+use std::collections::BTreeMap;
+
 use crate::check::facts::Facts;
 use crate::check::objects::ConnectFacts;
 use crate::check::result::{Check, CheckGroup, counted, listed};
+use crate::reports::zone_reports::WatchedZoneReport;
 
 /// Reason of a connect whose selectors match nothing, which is no failure of the installation.
 const SELECTS_NOTHING: &str = "NoNetworksSelected";
@@ -67,12 +70,14 @@ fn behind(facts: &Facts) -> Check {
     let name = "reports";
     Check::of(name, "ClusterNetworkConnects", &facts.connects, |connects| {
         Check::of(name, "nodes", &facts.nodes, |nodes| {
-            Check::of(name, "reports of the zones", &facts.reports, |reports| {
+            Check::of(name, "reports of the zones", &facts.reports, |known| {
+                let reports: BTreeMap<&str, &WatchedZoneReport> =
+                    known.iter().map(|report| (&*report.zone, &**report)).collect();
                 let managed = nodes.iter().filter(|node| node.is_managed());
                 let behind: Vec<&str> = managed
                     .map(|node| &*node.name)
                     .filter(|node| {
-                        let report = reports.iter().find(|report| report.zone == **node);
+                        let report = reports.get(node);
                         connects.iter().any(|connect| {
                             let entry = report.and_then(|one| one.connects.get(&connect.name));
                             !entry.is_some_and(|entry| entry.is_about(&connect.metadata))
