@@ -24,6 +24,7 @@ use super::report::ReportFlags;
 use super::settings::Config;
 use super::show::Show;
 use super::snapshot::Snapshot;
+use super::source_names::CompleteNames;
 #[cfg(feature = "ui")]
 use super::ui::Ui;
 use super::version::Version;
@@ -209,6 +210,9 @@ pub(super) enum Command {
     Deploy(Deploy),
     /// Print the completions of a shell, or with `man` the pages of man into a folder.
     Completions(Completions),
+    /// Print names of the source on a command line, for completions of shells.
+    #[command(hide = true)]
+    CompleteNames(CompleteNames),
     /// Print the version of the command.
     Version(Version),
 }

@@ -10,6 +10,13 @@ use super::args::CommandLine;
 use super::console::Console;
 use super::failure::Failure;
 
+/// Names of sources in bash, behind the completions of flags.
+const NAMES_BASH: &str = include_str!("completions/names.bash");
+/// Likewise in zsh.
+const NAMES_ZSH: &str = include_str!("completions/names.zsh");
+/// Likewise in fish.
+const NAMES_FISH: &str = include_str!("completions/names.fish");
+
 #[derive(Debug, Args)]
 pub(super) struct Completions {
     /// The shell, or `man`.
@@ -39,10 +46,10 @@ pub(super) fn completions(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let mut command = CommandLine::command();
-    let shell = match (arguments.target, &arguments.into) {
-        (Target::Bash, _) => Shell::Bash,
-        (Target::Zsh, _) => Shell::Zsh,
-        (Target::Fish, _) => Shell::Fish,
+    let (shell, names) = match (arguments.target, &arguments.into) {
+        (Target::Bash, _) => (Shell::Bash, NAMES_BASH),
+        (Target::Zsh, _) => (Shell::Zsh, NAMES_ZSH),
+        (Target::Fish, _) => (Shell::Fish, NAMES_FISH),
         (Target::Man, None) => {
             return Err(Failure::Arguments("man needs --into".to_owned()));
         }
@@ -54,5 +61,6 @@ pub(super) fn completions(
     };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "patchbay", &mut text);
+    text.extend_from_slice(names.as_bytes());
     Ok(console.output.write_all(&text)?)
 }

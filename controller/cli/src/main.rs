@@ -64,6 +64,7 @@ mod settings;
 mod show;
 mod snapshot;
 mod source_age;
+mod source_names;
 mod source_word;
 mod state;
 mod stop;
@@ -219,6 +220,7 @@ fn execute(
                 }));
             }
             Command::Completions(arguments) => completions::completions(&arguments, console),
+            Command::CompleteNames(arguments) => source_names::complete_names(arguments, console),
             Command::Version(arguments) => version::version(&arguments, console),
             Command::Show(arguments) => show::show(&arguments, console).await,
             Command::Routes(arguments) => view(Kind::Routes, &arguments, console).await,

@@ -6,6 +6,7 @@ mod ages;
 mod archives;
 mod collected;
 mod command;
+mod completions;
 mod connected;
 mod demo;
 mod diff;
