@@ -221,11 +221,13 @@ impl Inputs for ZoneObjects {
             }
         }
         let earlier = earlier.unwrap_or(&nothing);
-        if has(Kind::Nodes) {
-            changed_nodes(&earlier.nodes, &self.nodes, changed);
-        }
+        // Parts of a network and a node are evaluated network by network. Those of a first pass lie in
+        // memory in the order in which they are named here.
         if has(Kind::Networks) {
             self.changed_networks(earlier, changed);
+        }
+        if has(Kind::Nodes) {
+            changed_nodes(&earlier.nodes, &self.nodes, changed);
         }
         if has(Kind::Pods) {
             self.changed_pods(earlier, changed);
