@@ -12,7 +12,8 @@ use patchbay_resources::manifests::{
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Pod, RouteAdvertisements, Service, VTEP,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, Pod, RouteAdvertisements,
+    Service, VTEP,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 use thiserror::Error;
@@ -20,7 +21,7 @@ use thiserror::Error;
 use crate::api::list_all::list_all;
 use crate::api::requests::Api;
 use crate::api::tolerant_object::TolerantObject;
-use crate::watch::kept_fields::{keep_all, without_containers, without_node_details};
+use crate::watch::kept_fields::{keep_all, without_node_details};
 use crate::watch::watch_error::WatchError;
 
 /// HTTP code of a request that the user has no right to.
@@ -66,7 +67,7 @@ pub fn list_inventory(
         list::<ClusterUserDefinedNetwork>(client, &mut inventory, keep_all).await?;
         list::<ClusterNetworkConnect>(client, &mut inventory, keep_all).await?;
         if kinds == ListedKinds::Networks {
-            list_known::<Pod>(client, &mut inventory, without_containers).await?;
+            list_known::<Pod>(client, &mut inventory, Pod::drop_unread).await?;
             list_known::<EndpointSlice>(client, &mut inventory, keep_all).await?;
             list_known::<NetworkPolicy>(client, &mut inventory, keep_all).await?;
             list_known::<MultiNetworkPolicy>(client, &mut inventory, keep_all).await?;

@@ -6,7 +6,7 @@ use std::mem;
 use patchbay_model::{ConnectSubnetMap, ROUTER_TUNNEL_KEY};
 use patchbay_resources::cnc::{ClusterNetworkConnect, ClusterNetworkConnectStatus};
 use patchbay_resources::manifests::{Inventory, ObjectKey, Origin, Sourced};
-use patchbay_resources::object::{Container, Namespace, Node, ObjectMeta, Pod, PodSpec, Service};
+use patchbay_resources::object::{Namespace, Node, ObjectMeta, Service};
 use serde::Deserialize as _;
 
 use crate::api::tolerant_object::UndecodableObject;
@@ -37,30 +37,6 @@ pub(crate) fn keep_cluster_ips(service: &mut Service) {
         ..ObjectMeta::default()
     };
     service.status = None;
-}
-
-/// Removes the parts of a pod that no controller reads, such as images and volumes, and the room that
-/// decoding leaves in lists.
-pub(crate) fn without_containers(pod: &mut Pod) {
-    if let Some(conditions) = pod.status.as_mut().and_then(|it| it.conditions.as_mut()) {
-        conditions.retain(|condition| condition.kind == "Ready");
-        conditions.shrink_to_fit();
-    }
-    let Some(spec) = &mut pod.spec else {
-        return;
-    };
-    let mut kept = PodSpec::default();
-    kept.node_name = spec.node_name.take();
-    kept.host_network = spec.host_network;
-    kept.containers.reserve_exact(spec.containers.len());
-    for container in mem::take(&mut spec.containers) {
-        let mut ports = Container::default();
-        ports.name = container.name;
-        ports.ports = container.ports;
-        ports.ports.iter_mut().for_each(Vec::shrink_to_fit);
-        kept.containers.push(ports);
-    }
-    *spec = kept;
 }
 
 /// Keeps everything of a ClusterNetworkConnect but the annotations of others.
@@ -131,36 +107,6 @@ mod tests {
 
     use super::*;
     use crate::api::tolerant_object::TolerantObject;
-
-    #[test]
-    fn a_pod_is_kept_without_what_nothing_reads() {
-        let mut pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": "a", "namespace": "blue", "annotations": {
-                "k8s.v1.cni.cncf.io/networks": "red",
-            }},
-            "spec": {"nodeName": "n1", "volumes": [], "containers": [
-                {"name": "c", "image": "i", "ports": [{"containerPort": 80}]},
-            ]},
-            "status": {"conditions": [
-                {"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"},
-            ]},
-        }))
-        .unwrap();
-        without_containers(&mut pod);
-        assert_eq!(
-            json!(pod),
-            json!({
-                "apiVersion": "v1", "kind": "Pod",
-                "metadata": {"name": "a", "namespace": "blue", "annotations": {
-                    "k8s.v1.cni.cncf.io/networks": "red",
-                }},
-                "spec": {"nodeName": "n1", "containers": [
-                    {"name": "c", "ports": [{"containerPort": 80}]},
-                ]},
-                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-            })
-        );
-    }
 
     #[test]
     fn a_connect_that_cannot_be_decoded_keeps_its_last_specification() {

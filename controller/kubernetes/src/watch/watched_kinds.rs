@@ -9,14 +9,15 @@ use patchbay_resources::manifests::{InventoryKind, Sourced};
 use patchbay_resources::nad::NetworkAttachmentDefinition;
 use patchbay_resources::object::{
     AdminNetworkPolicy, BaselineAdminNetworkPolicy, EgressFirewall, EgressIP, EndpointSlice,
-    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, RouteAdvertisements, Service, VTEP,
+    MultiNetworkPolicy, Namespace, NetworkPolicy, Node, Object as _, Pod, RouteAdvertisements,
+    Service, VTEP,
 };
 use patchbay_resources::udn::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
 use crate::api::tolerant_object::TolerantObject;
 use crate::watch::kept_fields::{
     keep_all, keep_cluster_ips, keep_connect, keep_connect_spec, keep_labels, stand_in,
-    without_containers, without_node_details,
+    without_node_details,
 };
 use crate::watch::list_watch::KindPresence::{self, Optional, Required};
 use crate::watch::node_subnets::NetworkNumbers;
@@ -165,7 +166,7 @@ impl Watches<'_> {
     /// Watches pods. Without networks, they are packed.
     fn watch_pods(&mut self, readers: [bool; 2], has_networks: bool) {
         if readers.contains(&true) {
-            let (first_list, keep) = (FirstList::Awaited, without_containers);
+            let (first_list, keep) = (FirstList::Awaited, Pod::drop_unread);
             let source = if has_networks {
                 let wrap = WatchedObject::new;
                 self.source(has_networks, first_list, WithoutFields, keep, wrap)

@@ -104,6 +104,7 @@ impl Decoder {
         match decoded {
             Ok(mut object) => {
                 object.meta_mut().managed_fields = None;
+                object.drop_unread();
                 let is_newest = T::objects(&self.inventory)
                     .get(&key)
                     .is_none_or(|former| version(object.meta()) > version(former.object.meta()));

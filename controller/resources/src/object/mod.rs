@@ -69,6 +69,9 @@ pub trait Object {
     /// Metadata of the object, to be changed.
     fn meta_mut(&mut self) -> &mut ObjectMeta;
 
+    /// Removes the parts that nothing reads, which may be most of the object.
+    fn drop_unread(&mut self) {}
+
     /// The text of `apiVersion`: group and version.
     fn api_version() -> String {
         if Self::GROUP.is_empty() {

@@ -1,5 +1,7 @@
 //! Pods.
 
+use std::mem;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -36,6 +38,29 @@ impl Object for Pod {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.metadata
+    }
+
+    /// Removes such parts as images and volumes, and the room that decoding leaves in lists.
+    fn drop_unread(&mut self) {
+        if let Some(conditions) = self.status.as_mut().and_then(|it| it.conditions.as_mut()) {
+            conditions.retain(|condition| condition.kind == "Ready");
+            conditions.shrink_to_fit();
+        }
+        let Some(spec) = &mut self.spec else {
+            return;
+        };
+        let mut kept = PodSpec {
+            node_name: spec.node_name.take(),
+            host_network: spec.host_network,
+            ..PodSpec::default()
+        };
+        kept.containers.reserve_exact(spec.containers.len());
+        for container in mem::take(&mut spec.containers) {
+            let Container { name, mut ports, .. } = container;
+            ports.iter_mut().for_each(Vec::shrink_to_fit);
+            kept.containers.push(Container { name, ports, ..Container::default() });
+        }
+        *spec = kept;
     }
 }
 
@@ -242,4 +267,41 @@ pub struct PodCondition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_is_kept_without_what_nothing_reads() {
+        let mut pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "a", "namespace": "blue", "annotations": {
+                "k8s.v1.cni.cncf.io/networks": "red",
+            }},
+            "spec": {"nodeName": "n1", "volumes": [], "containers": [
+                {"name": "c", "image": "i", "ports": [{"containerPort": 80}]},
+            ]},
+            "status": {"conditions": [
+                {"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"},
+            ]},
+        }))
+        .unwrap();
+        pod.drop_unread();
+        assert_eq!(
+            json!(pod),
+            json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "a", "namespace": "blue", "annotations": {
+                    "k8s.v1.cni.cncf.io/networks": "red",
+                }},
+                "spec": {"nodeName": "n1", "containers": [
+                    {"name": "c", "ports": [{"containerPort": 80}]},
+                ]},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            })
+        );
+    }
 }
