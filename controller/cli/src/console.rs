@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::time::SystemTime;
 
 use patchbay_model::printable::printable;
+use patchbay_report::ReportSource;
 use serde::Serialize;
 
 use super::args::Format;
@@ -111,6 +112,12 @@ impl Console<'_> {
         }
         self.sources.push(source);
         Ok(())
+    }
+
+    /// Sources of the answer with their times, for a page.
+    pub(super) fn source_times(&self) -> Vec<ReportSource> {
+        let now = SystemTime::now();
+        self.sources.iter().map(|source| source.document(now).into_report()).collect()
     }
 
     /// Writes how many warnings were only counted, by subject, and begins to count again.

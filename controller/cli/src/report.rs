@@ -79,6 +79,7 @@ pub(super) async fn report(
     let protocol = arguments.packets.protocol()?;
     let source = Source::open(&arguments.source, console).await?;
     let mut report = page_of(&source, &arguments.source.title(), protocol);
+    report.set_sources(console.source_times());
     if let Some(word) = &arguments.before {
         let before = Source::open(&arguments.source.of_word(word)?, console).await?;
         let difference = before.scene().difference(&source.scene(), None);

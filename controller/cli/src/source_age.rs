@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use patchbay_report::ReportSource;
 use serde::Serialize;
 
 use super::moment::time_text;
@@ -108,6 +109,13 @@ impl SourceAge {
             latest.duration_since(time).is_ok_and(|behind| behind > CLOCK_TOLERANCE)
         })?;
         Some(format!("the clock ran backward, an earlier transaction is of {}", Date(latest)))
+    }
+}
+
+impl SourceDocument {
+    /// The source in a page.
+    pub(super) fn into_report(self) -> ReportSource {
+        ReportSource { name: self.source, time: self.time }
     }
 }
 

@@ -173,7 +173,11 @@ impl Followed {
             }
             Self::Files(_) => Source::open(flags, console).await?,
         };
-        let report = page_of(&source, &flags.title(), arguments.packets.protocol()?);
+        let mut report = page_of(&source, &flags.title(), arguments.packets.protocol()?);
+        // What servers have is followed, and has no age.
+        if let Self::Files(_) = self {
+            report.set_sources(console.source_times());
+        }
         report.live_page(version).map_err(|error| no_page(&error))
     }
 

@@ -77,11 +77,21 @@ pub trait Words {
     fn owner(&self, row: (&str, RowRef)) -> Option<String>;
 }
 
+/// Source of the contents.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportSource {
+    /// Remote, file or archive.
+    pub name: String,
+    /// Time of the content, as in RFC 3339. `None`: it is not known.
+    pub time: Option<String>,
+}
+
 /// Contents of a page.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     title: String,
+    sources: Vec<ReportSource>,
     /// Numbers of what there is, each with its noun.
     facts: Vec<(usize, String)>,
     connects: Vec<Connect>,
@@ -156,6 +166,7 @@ impl Report {
             + findings.omitted.values().map(|(_, count)| count).sum::<usize>();
         Self {
             title: title.into(),
+            sources: Vec::new(),
             facts,
             connects,
             pairs,
@@ -164,6 +175,11 @@ impl Report {
             differences: None,
             topology,
         }
+    }
+
+    /// Names the sources with their times. The page says how old they are when it is read.
+    pub fn set_sources(&mut self, sources: Vec<ReportSource>) {
+        self.sources = sources;
     }
 
     /// Adds what differs from an earlier state, which is named. `words`: those of both states, the

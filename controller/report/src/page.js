@@ -247,6 +247,21 @@ function showDifferences() {
   byId('difference-list').replaceChildren(table(['way', 'from', 'to', 'packets', 'before', 'after', 'by'], rows));
 }
 
+// Age of a time when the page is read.
+function age(time) {
+  const seconds = (Date.now() - Date.parse(time)) / 1000;
+  if (seconds < -2) { return 'ahead of the clock of this machine'; }
+  const units = [['days', 86400], ['hours', 3600], ['minutes', 60]];
+  const fitting = units.find(([, length]) => seconds >= 2 * length);
+  return fitting === undefined ? 'new' : `${Math.floor(seconds / fitting[1])} ${fitting[0]} old`;
+}
+
+function showSources() {
+  const shown = data.sources.map(({ name, time }) => `${name}, ${time === null ? 'of an unknown time' : `of ${time}, ${age(time)}`}`);
+  byId('sources').textContent = shown.join('; ');
+  byId('sources').hidden = shown.length === 0;
+}
+
 function hide(section) {
   byId(section).hidden = true;
   document.querySelector(`nav a[href="#${section}"]`).hidden = true;
@@ -256,6 +271,7 @@ function hide(section) {
 document.querySelector('.frame').style.aspectRatio = `${full[2]} / ${full[3]}`;
 byId('title').textContent = data.title;
 byId('facts').textContent = data.facts.filter(([count]) => count > 0).map(([count, noun]) => `${count} ${noun}`).join(', ');
+showSources();
 data.pairs.forEach((of, place) => byId('what').append(element('option', of.what, { value: place })));
 byId('what').addEventListener('change', (event) => choosePairs(Number(event.target.value)));
 byId('filter').addEventListener('input', showPairs);

@@ -49,6 +49,20 @@ fn answers_from_files_name_the_file_and_its_age() {
 }
 
 #[test]
+fn a_page_has_the_time_of_its_source() {
+    let folder = tempfile::tempdir().unwrap();
+    write_database(&folder.path().join("nb.db"));
+    run_in(folder.path(), "report --file nb.db -o report.html").succeeded();
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    let (_, sources) = page.split_once("\"sources\":").unwrap();
+    let (sources, _) = sources.split_once(']').unwrap();
+    let sources: Value = serde_json::from_str(&format!("{sources}]")).unwrap();
+    assert_eq!(sources[0]["name"], "nb.db");
+    let time: Timestamp = sources[0]["time"].as_str().unwrap().parse().unwrap();
+    assert!(time <= Timestamp::now(), "{time}");
+}
+
+#[test]
 fn an_archive_is_as_old_as_its_collector_says() {
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("mg");
