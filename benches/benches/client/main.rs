@@ -1,11 +1,12 @@
 //! Patchbay's client beside the Python IDL and `ovn-nbctl` (the C IDL), on the data set "32K".
 //!
 //! `cargo bench --workspace --bench client` runs all parts; `-- sync following memory
-//! transactions`, or some of these names, runs only those parts. Every measured client is a process
+//! transactions show`, or some of these names, runs only those parts. Every measured client is a process
 //! of its own. The benchmark needs ovsdb-server, ovn-nbctl and Debian's `python3-openvswitch`.
 
 #![allow(clippy::print_stdout, reason = "the tables are what this program is for")]
 
+mod show;
 mod subject;
 mod transactions;
 
@@ -46,11 +47,12 @@ fn main() -> Result<()> {
     {
         return subject::run(mode, remote);
     }
-    let parts: [(&str, Part); 4] = [
+    let parts: [(&str, Part); 5] = [
         ("sync", measure_sync),
         ("following", measure_following),
         ("memory", measure_memory),
         ("transactions", transactions::report),
+        ("show", show::report),
     ];
     parts::run(&parts, &arguments)
 }
