@@ -76,17 +76,27 @@ impl Page {
         result["result"]["value"].clone()
     }
 
-    /// Waits until a condition holds.
+    /// Waits until a condition holds. Meanwhile the page may load itself again.
     pub(crate) fn wait_for(&mut self, condition: &str) {
         let end = Instant::now() + LIMIT;
-        while self.evaluate(condition) != json!(true) {
+        let arguments = json!({"expression": condition, "returnByValue": true});
+        while !self
+            .answer("Runtime.evaluate", &arguments)
+            .is_ok_and(|result| result["result"]["value"] == true)
+        {
             assert!(Instant::now() < end, "{condition}");
         }
     }
 
-    /// Calls a method of the `DevTools` protocol.
+    /// Calls a method of the `DevTools` protocol, which succeeds.
     #[track_caller]
     fn call(&mut self, method: &str, arguments: &Value) -> Value {
+        let answer = self.answer(method, arguments);
+        answer.unwrap_or_else(|error| panic!("{method} {arguments}: {error}"))
+    }
+
+    /// Calls a method of the `DevTools` protocol. Returns its result or its error.
+    fn answer(&mut self, method: &str, arguments: &Value) -> Result<Value, Value> {
         self.last_id += 1;
         let mut call = json!({"id": self.last_id, "method": method, "params": arguments});
         if !self.session.is_empty() {
@@ -96,8 +106,10 @@ impl Page {
         loop {
             let message = self.messages.recv_timeout(LIMIT).unwrap();
             if message["id"] == self.last_id {
-                assert_eq!(message["error"], Value::Null, "{call}");
-                return message["result"].clone();
+                return match &message["error"] {
+                    Value::Null => Ok(message["result"].clone()),
+                    error => Err(error.clone()),
+                };
             }
             let complaint = match message["method"].as_str() {
                 Some("Runtime.exceptionThrown") => true,
