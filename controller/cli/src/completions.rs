@@ -47,9 +47,12 @@ pub(super) fn completions(
 ) -> Result<(), Failure> {
     let mut command = CommandLine::command();
     let (shell, names) = match (arguments.target, &arguments.into) {
-        (Target::Bash, _) => (Shell::Bash, NAMES_BASH),
-        (Target::Zsh, _) => (Shell::Zsh, NAMES_ZSH),
-        (Target::Fish, _) => (Shell::Fish, NAMES_FISH),
+        (Target::Bash | Target::Zsh | Target::Fish, Some(_)) => {
+            return Err(Failure::Arguments("--into is for man only".to_owned()));
+        }
+        (Target::Bash, None) => (Shell::Bash, NAMES_BASH),
+        (Target::Zsh, None) => (Shell::Zsh, NAMES_ZSH),
+        (Target::Fish, None) => (Shell::Fish, NAMES_FISH),
         (Target::Man, None) => {
             return Err(Failure::Arguments("man needs --into".to_owned()));
         }

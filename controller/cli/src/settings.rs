@@ -219,17 +219,16 @@ impl Layers {
     pub(super) fn parse(&self, command: Command) -> Result<ArgMatches, clap::Error> {
         command.try_get_matches_from(&self.arguments).map_err(|error| {
             let argument = error.get(ContextKind::InvalidArg).map(ToString::to_string);
-            let flag = argument.as_deref().and_then(|text| text.strip_prefix("--"));
-            let flag = flag.and_then(|text| text.split([' ', '=']).next());
+            let named = argument.as_deref().and_then(|text| text.strip_prefix("--"));
+            let flag = named.and_then(|text| text.split([' ', '=']).next());
             let Some(origin) = flag.and_then(|flag| self.origins.get(flag)) else {
                 return error;
             };
             let text = error.to_string();
-            let reason = text.lines().take_while(|line| !line.is_empty());
-            let reason: Vec<&str> = reason.map(str::trim).collect();
-            let reason = reason.join(" ");
-            let reason = reason.strip_prefix("error: ").unwrap_or(&reason);
-            failure(error.kind(), &format!("{origin}: {reason}"))
+            let first = text.lines().take_while(|line| !line.is_empty());
+            let reason = first.map(str::trim).collect::<Vec<_>>().join(" ");
+            let plain = reason.strip_prefix("error: ").unwrap_or(&reason);
+            failure(error.kind(), &format!("{origin}: {plain}"))
         })
     }
 }

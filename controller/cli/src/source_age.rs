@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::moment::time_text;
 
-/// Differences of clocks that say nothing.
+/// Largest difference of two clocks that is no problem.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 /// Units of ages, with their lengths in seconds. A unit is used from its double on.
 const UNITS: [(&str, u64); 4] = [("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)];

@@ -177,7 +177,7 @@ impl Report {
         }
     }
 
-    /// Names the sources with their times. The page says how old they are when it is read.
+    /// Names the sources with their times. The page shows their age at the time of reading.
     pub fn set_sources(&mut self, sources: Vec<ReportSource>) {
         self.sources = sources;
     }

@@ -223,7 +223,7 @@ impl<'a> Search<'a> {
         match self.wanted.objects.as_deref_mut() {
             Some(objects) if is_wanted => {
                 self.object_files += 1;
-                // What is wrong with the content is the reader's to say.
+                // The reader reports what is wrong with the content.
                 objects.read(name, content);
                 Ok(())
             }

@@ -102,8 +102,8 @@ async fn objects(arguments: &args::Check, scene: &Scene<'_>) -> Result<Cluster, 
     let late = |_| format!("the objects are not listed within {} s", limit.as_secs());
     let inventory = listed.map_err(late)?.map_err(|error| error.to_string())?;
     // The settings of the installation count, unless the user gives others.
-    let installed = zone_settings(&scene.installed);
-    let installed = installed.filter(|_| arguments.cluster.arguments().is_empty());
+    let installed =
+        zone_settings(&scene.installed).filter(|_| arguments.cluster.arguments().is_empty());
     let flags = installed.map_or_else(
         || arguments.cluster.clone(),
         |run| run.cluster.with_dynamic_udn(run.dynamic_udn),

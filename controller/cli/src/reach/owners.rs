@@ -18,7 +18,7 @@ impl PolicyNames {
     pub(super) fn of(inventory: &Inventory) -> Self {
         let mut names = BTreeMap::new();
         for (key, _) in inventory.network_policies.iter() {
-            // Two policies of one port group cannot be told apart.
+            // The ACLs of a port group with two policies name neither of them.
             let is_only = !names.contains_key(&port_group(key));
             names.insert(port_group(key), is_only.then(|| key.clone()));
         }

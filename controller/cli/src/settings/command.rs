@@ -88,10 +88,9 @@ fn show(run: &Run, console: &mut Console<'_>) -> Result<(), Failure> {
     validate(run)?;
     let failed = |error: clap::Error| Failure::Arguments(error.to_string());
     let layers = Layers::of_process().map_err(failed)?;
-    let matches = layers.parse(CommandLine::command()).map_err(failed)?;
-    let matches = matches.subcommand_matches("config");
-    let matches = matches.and_then(|matches| matches.subcommand_matches("show"));
-    let Some(matches) = matches else {
+    let parsed = layers.parse(CommandLine::command()).map_err(failed)?;
+    let config = parsed.subcommand_matches("config");
+    let Some(matches) = config.and_then(|config| config.subcommand_matches("show")) else {
         return Ok(());
     };
     for setting in Setting::all() {

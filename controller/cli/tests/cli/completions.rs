@@ -51,7 +51,7 @@ fn names_are_those_of_the_source_on_the_line() {
 #[test]
 fn a_server_that_does_not_answer_leaves_the_shell_alone() {
     let folder = tempfile::tempdir().unwrap();
-    // It accepts connections, and says nothing.
+    // It accepts connections, and sends no reply.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let line = format!("patchbay ports --nb tcp:{} --switch ", listener.local_addr().unwrap());
     assert!(names(folder.path(), "--switch", &line).is_empty());

@@ -69,4 +69,6 @@ fn shells_and_man_know_all_commands() {
     let missing = run("completions man --into /missing/folder", &[]);
     assert!(missing.stderr.starts_with("error: /missing/folder: No such file"), "{missing:?}");
     assert!(run("completions man", &[]).stderr.contains("--into"));
+    let useless = run(&format!("completions bash --into {into}"), &[]);
+    assert_eq!((useless.code, &*useless.stderr), (Some(1), "error: --into is for man only\n"));
 }

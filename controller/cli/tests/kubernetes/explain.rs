@@ -144,7 +144,7 @@ async fn pods_and_policies_of_a_cluster_are_explained() {
     assert_eq!(code, Some(1));
     assert!(errors.contains("Pod blue/wbe not found; found blue/web"), "{errors}");
 
-    // Without the right to list pods, they are not said to be missing.
+    // Without the right to list pods, no pod is reported as missing.
     bed.api().fail(Fault {
         method: "LIST",
         path: "/pods",

@@ -107,7 +107,7 @@ impl Story {
         let output = self.command(script).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let (printed, errors) = (text(&output.stdout), text(&output.stderr));
-        // A check that fails says so with its status.
+        // The exit status of a check is its result.
         let is_check = script.trim() == "patchbay check --pre --networks";
         let expected = if is_check { 2 } else { 0 };
         assert_eq!(output.status.code(), Some(expected), "{script}\n{printed}{errors}");

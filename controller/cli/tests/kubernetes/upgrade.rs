@@ -52,7 +52,7 @@ async fn the_commands_of_the_page_do_what_it_says() {
     let lines = blocks();
     assert!(lines.len() >= 12, "{lines:?}");
     for line in &lines {
-        // No controller runs, so a check of the installation fails, and says so.
+        // No controller runs, so a check of the installation fails with status 2.
         let is_check = line.starts_with("patchbay check");
         let line = line.replace("--wait 300", "--wait 1");
         let output = run(&line);
